@@ -18,6 +18,7 @@ from __future__ import annotations
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .containment import without_contained
+from .covers import cover_behind, open_cover
 from .member_walks import left_behind, open_walk
 from .nodes import (
     EMPTY,
@@ -132,8 +133,12 @@ def make_closure(arena, tables, continuation, scratch):
             depth = open_bag(arena, tables, head, tail, depth)
         elif kind == Kind.WALK:
             depth = open_walk(arena, tables, head, tail, depth)
+        elif kind == Kind.COVER:
+            depth = open_cover(arena, tables, head, tail, depth)
         elif kind == Kind.TAKEN:
-            depth = expand(arena, tables, left_behind(arena, tables, head, depth), tail, depth, expanded)
+            is_item = arena[tables.kind + REC * arena[tables.a + REC * head]] == Kind.COVER
+            left = cover_behind(arena, tables, head) if is_item else left_behind(arena, tables, head, depth)
+            depth = expand(arena, tables, left, tail, depth, expanded)
         elif kind == Kind.MULTIPLE:
             depth = open_multiple(arena, tables, head, tail, depth)
         elif kind == Kind.BOTH or kind == Kind.NEGATE:

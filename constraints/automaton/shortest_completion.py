@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.kinds import INFINITE, Event, Kind, Supply
+from ..base.kinds import INFINITE, CoverRow, Event, Kind, Supply
 from ..numba_support.jit import entry, inner, words_at
 from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
+from .covers import price_of_cover, row_of_cover, settle_plan, sort_of
 from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from .nodes import (
     EMPTY,
@@ -129,6 +130,11 @@ def measure_shortest(arena_address, start, end, single):
             )
         elif kind == Kind.WALK:
             size, cost = measure_walk(arena, tables, wide(i), wide(0))
+        elif kind == Kind.COVER:
+            was_known = size < INFINITE
+            size, cost = price_of_cover(arena, tables, wide(i), tables.size), price_of_cover(arena, tables, wide(i), tables.cost)
+            if size < INFINITE and not was_known:
+                settle_plan(arena, tables, wide(i))
         elif kind == Kind.MULTIPLE:
             size, cost = digits_needed(arena, tables, wide(i))
         elif kind == Kind.UNLISTED:
@@ -165,6 +171,12 @@ def boolean_depths(arena_address, start, end, depth):
         elif kind == Kind.UNLISTED:
             most = max(most, depth[b])
         depth[i] = most + 1 if kind == Kind.BOTH or kind == Kind.NEGATE else most
+
+
+@inner
+def is_walk(kind):
+    """Whether a node is one of those that are followed member by member, or item by item."""
+    return kind == Kind.DECISION or kind == Kind.WALK or kind == Kind.COVER
 
 
 @inner
@@ -224,7 +236,7 @@ def measure_ample(arena_address, start, end):
                 ample = plus(times(max(b, 1) - 1, arena[tables.cost + REC * a]), arena[tables.ample + a])
         elif kind == Kind.CALL:
             worst, ample = wide(arena[tables.worst + arena[tables.rules + a]]), wide(arena[tables.ample + arena[tables.rules + a]])
-        elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.BAG or kind == Kind.DECISION or kind == Kind.WALK:
+        elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.BAG or is_walk(kind):
             ample = plus(cost, wide(1))
         elif kind == Kind.UNLISTED:
             ample = plus(max(cost, wide(arena[tables.ample + b])), wide(1))
@@ -315,6 +327,13 @@ def reached_from(arena, tables, root, seen):
             num_found = once(b, seen, found, num_found)
         elif kind == Kind.WALK:
             num_found = once(b, seen, found, once(a, seen, found, num_found))
+        elif kind == Kind.COVER:
+            num_found = once(a, seen, found, num_found)
+            row = row_of_cover(arena, tables, node)
+            for k in range(CoverRow.SEPARATOR, CoverRow.SETTLED + 1):
+                num_found = once(wide(arena[row + k]), seen, found, num_found)
+            for sort in range(wide(arena[row + CoverRow.SORTS])):
+                num_found = once(wide(arena[sort_of(row, sort) + CoverRow.TEXT]), seen, found, num_found)
         elif kind == Kind.DECISION:
             num_found = once(wide(arena[tables.c + REC * node]), seen, found, num_found)
             for j in range(a + FIRST_CASE, a + FIRST_CASE + 2 * b):

@@ -26,7 +26,7 @@ class Kind(IntEnum):
     BOTH = 8  # a, b = operands
     NEGATE = 9  # a = operand
     BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED
-    TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL; no expression by itself
+    TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL, c = counter of a COVER; no expression by itself
     MULTIPLE = 12  # a = offset of its step in the list pool, b = remainder, c = digits to come: see divisors.py
     WORDS = 13  # of UNLISTED: a = offset of the first in the list pool, b = number, c = bytes read; no expression by itself
     UNLISTED = 14  # a = WORDS, b = body: see word_complement.py
@@ -44,8 +44,28 @@ class Kind(IntEnum):
     DECISION = 24  # a = offset of its row in the list pool, b = cases, c = the same without this member; see member_walks.py
     WALK = 25  # a = first TALLY, b = REPEAT of the separator: bounds of how many members come, c = 1 where a member must follow
     # Made by the automaton only:
-    TAKEN = 26  # what is left of a WALK behind one more member. a = WALK, b = part of it, c = offset of the case, 0 in a REPEAT
+    TAKEN = 26  # what is left of a WALK behind one more member. a = WALK, b = part of it, c = offset of the case, 0 in a REPEAT;
+    # of a COVER behind one more item: a = COVER, b = sort of the item, or their number for one that nothing counts
     TABLE = 27  # a = its place in the pool, b = state, c = count, or -1 less a count that stands still; see counted_tables.py
+    COVER = 28  # of grammars: a = first TALLY of what is wanted, b = offset of its row, c = 1 where one must follow; see covers.py
+
+
+class CoverRow(IntEnum):
+    """Where what is in the row of a COVER, and where in each of its sorts (covers.py)."""
+
+    SORTS = 0  # how many there are
+    COUNTERS = 1
+    SEPARATOR = 2
+    SETTLED = 3  # what follows where nothing is wanted
+    FIRST = 4  # of the sorts, each of four words
+    TEXT = 0
+    TIMES = 1  # a counter that says how often the sort is planned, ANY_TIMES or NOT_PLANNED
+    WHERE = 2  # its counters, from the beginning of the row, and their number
+    COUNT = 3
+    OF_SORT = 4  # words of each
+
+
+ANY_TIMES, NOT_PLANNED = -1, -2
 
 
 class Event(IntEnum):

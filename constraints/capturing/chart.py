@@ -97,7 +97,7 @@ class Parts:
             if node in seen or node in (EMPTY, FAIL) or node in self.lexeme_calls:
                 continue
             seen.add(node)
-            if node in skips or not holds[node] or grammar.kind(node) in (Kind.NEGATE, Kind.BAG, Kind.WALK):
+            if node in skips or not holds[node] or grammar.kind(node) in (Kind.NEGATE, Kind.BAG, Kind.WALK, Kind.COVER):
                 leaves.add(node)
             else:
                 work += children(grammar, node)

@@ -41,6 +41,8 @@ def _leaf_shows_empty(store: NodeStore, node: Node, kind: Kind) -> bool:
     _, b, c = store.operands(node)
     if kind is Kind.BAG:
         return b == 0 and all(low == 0 for _, low, _ in store.bag_parts(node))
+    if kind is Kind.COVER:
+        return c == 0 and all(low == 0 for low, _ in store.wanted_of(node).values())
     if kind is Kind.MULTIPLE:
         modulus, places = store.step_of(node)[:2]
         return 0 <= c < COUNTS and b * 10**places % modulus == 0

@@ -64,6 +64,8 @@ def _verdict(store: NodeStore, node: Node, known: dict[Node, bool], fertile: set
         return _all(store.listed_parts(Node(a)), known)
     if kind is Kind.DECISION:
         return _decision(store, node, known)
+    if kind is Kind.COVER:
+        return _cover(store, node, known)
     return kind is not Kind.FAIL
 
 
@@ -89,6 +91,22 @@ def _bag(store: NodeStore, node: Node, known: dict[Node, bool]) -> bool | list[N
         return unknown
     highs = [high for body, _, high in parts if known[body]]
     return UNBOUNDED in highs or sum(highs) >= store.operands(node)[1]
+
+
+def _cover(store: NodeStore, node: Node, known: dict[Node, bool]) -> bool | list[Node]:
+    """Whether items can be had that meet what each counter wants, as planned sorts do (covers.py); or any item."""
+    wanted, sorts, unknown = store.wanted_of(node), store.sorts_of(node), list[Node]()
+    bounded = {counter for counter, (_, high) in wanted.items() if high != UNBOUNDED}
+    for counter, (low, _) in wanted.items():
+        if low > 0:
+            texts = [text for text, counted in sorts if counter in counted and bounded.intersection(counted) <= {counter}]
+            found = _any(texts, known)
+            if found is False:
+                return False
+            unknown += found if isinstance(found, list) else []
+    must_follow = store.operands(node)[2] == 1 and not any(low for low, _ in wanted.values())
+    any_item = _any([text for text, _ in sorts], known) if must_follow else True
+    return unknown or any_item
 
 
 def _all(parts: Iterable[Node], known: dict[Node, bool]) -> bool | list[Node]:

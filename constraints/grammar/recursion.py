@@ -16,7 +16,7 @@ from .expression import EMPTY, Grammar, Kind, Node
 _LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))
 _ALT, _BAG, _CALL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.BAG, Kind.CALL, Kind.REPEAT, Kind.SEQ))
 
-_WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION)))
+_WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION, Kind.COVER)))
 
 
 def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
@@ -101,6 +101,8 @@ def children(grammar: Grammar, node: Node) -> list[Node]:
         return [*grammar.listed_parts(Node(a)), Node(b)]
     if kind is Kind.DECISION:
         return grammar.parts_of_decision(node)
+    if kind is Kind.COVER:
+        return grammar.parts_of_cover(node)
     if kind is Kind.CALL:
         body = grammar.rule_bodies[a]
         return [] if body is None else [body]

@@ -89,6 +89,9 @@ class Unfolding(Generic[P]):
         if part[0] == "walk":
             yield from self._walk(*part[1:])  # type: ignore[arg-type]
             return
+        if part[0] == "cover":
+            yield from self._cover(*part[1:])  # type: ignore[arg-type]
+            return
         if part[0] == "multiple":
             yield from self._read_digit(*part[1:])  # type: ignore[arg-type]
             return
@@ -108,6 +111,9 @@ class Unfolding(Generic[P]):
             separator, low, high = self.grammar.operands(Node(b))
             parts = (self._open_part(each) for each in self.grammar.listed_parts(Node(a)))
             yield (("walk", tuple(parts), separator, low, high, bool(c)),)
+        elif kind is Kind.COVER:
+            wanted = tuple((i, low, high) for i, (low, high) in self.grammar.wanted_of(node).items())
+            yield (("cover", wanted, node, bool(c)),)
         elif kind is Kind.MULTIPLE:
             modulus, places = self.grammar.step_of(node)[:2]
             whole = divmod(c, COUNTS) if c >= 0 else None
@@ -156,6 +162,18 @@ class Unfolding(Generic[P]):
                     rest = (*left, *(each for each in others if each))
                     after = ("walk", rest, separator, *_one_less(low, high), False)
                     yield (("node", self.grammar.operands(member)[1]), after)
+
+    def _cover(self, wanted: tuple[tuple[int, int, int], ...], cover: Node, must_follow: bool) -> Iterable[Continuation]:
+        """Items of a COVER, of whose counters each wants some and allows some."""
+        if not must_follow:
+            if all(low == 0 for _, low, _ in wanted):
+                yield ()
+            yield (("node", self.grammar.parts_of_cover(cover)[0]), ("cover", wanted, cover, True))
+            return
+        for text, counted in self.grammar.sorts_of(cover):
+            if all(high != 0 for i, _, high in wanted if i in counted):
+                left = tuple((i, *_one_less(low, high)) if i in counted else (i, low, high) for i, low, high in wanted)
+                yield (("node", text), ("cover", left, cover, False))
 
     def _members(self, part: Part) -> Iterable[tuple[int, Node, list[Part]]]:
         """The position of each member that may come first, the member, and what is left of the part behind it."""

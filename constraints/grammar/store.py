@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from copy import copy
 from typing import ClassVar, NewType, Self
 
-from ..base.kinds import Event, Kind, Supply
+from ..base.kinds import CoverRow, Event, Kind, Supply
 from ..base.utf8 import ByteTree, Ranges, byte_tree
 from ..numba_support.divisors import MULTIPLE_ROW_WORDS
 
@@ -111,6 +111,29 @@ class NodeStore:
         """The nodes that a DECISION is made of."""
         _, cases = self.cases_of(node)
         return [Node(self.operands(node)[2]), *(part for member, left in cases for part in (member, *left))]
+
+    def wanted_of(self, cover: Node) -> dict[int, tuple[int, int]]:
+        """(low, high or UNBOUNDED) of each counter of a COVER that wants or bounds something."""
+        wanted: dict[int, tuple[int, int]] = {}
+        tally = self.operands(cover)[0]
+        while tally != FAIL:
+            part, following, counter = self.operands(Node(tally))
+            _, low, high = self.operands(Node(part))
+            wanted[counter], tally = (low, high), following
+        return wanted
+
+    def sorts_of(self, cover: Node) -> list[tuple[Node, list[int]]]:
+        """The sorts of a COVER: the text of each, and its counters."""
+        start = self.operands(cover)[1]
+        first, end = start + CoverRow.FIRST, start + CoverRow.FIRST + CoverRow.OF_SORT * self.lists[start + CoverRow.SORTS]
+        rows = (self.lists[at : at + CoverRow.OF_SORT] for at in range(first, end, CoverRow.OF_SORT))
+        return [(Node(text), self.lists[start + where : start + where + count].tolist()) for text, _, where, count in rows]
+
+    def parts_of_cover(self, cover: Node) -> list[Node]:
+        """The nodes that a COVER is made of: the separator, what follows in the end, and the texts of sorts."""
+        start = self.operands(cover)[1]
+        others = self.lists[start + CoverRow.SEPARATOR : start + CoverRow.SETTLED + 1]
+        return [*map(Node, others), *(text for text, _ in self.sorts_of(cover))]
 
     def step_of(self, node: Node) -> list[int]:
         """The row of the list pool that describes the step of a MULTIPLE, see divisors.py."""

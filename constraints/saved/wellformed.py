@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import SavedConstraintError
-from ..base.kinds import MOST
+from ..base.kinds import ANY_TIMES, MOST, NOT_PLANNED, CoverRow
 from ..base.utf8 import MAX_CODE_POINT
 from ..grammar.expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
 from ..numba_support.divisors import COUNTS, MAX_MODULUS, MULTIPLE_ROW_WORDS, MultipleRow
@@ -35,13 +35,14 @@ def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
         _need(fits and arrays[name].dtype == dtype, f"{name} of type {arrays[name].dtype} and shape {sizes}")
     kinds = arrays["nodes"][0]
     _need(kinds.size >= 2 and kinds[0] == Kind.FAIL and kinds[1] == Kind.EMPTY, "the first nodes are FAIL and EMPTY")
-    are_known = ((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)) | np.isin(kinds[2:], (Kind.DECISION, Kind.WALK))
+    are_walks = np.isin(kinds[2:], (Kind.DECISION, Kind.WALK, Kind.COVER))
+    are_known = ((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)) | are_walks
     _need(bool(are_known.all()), "a node of a kind that no grammar has")
     _need(isinstance(root, int) and 0 <= root < kinds.size, f"root {root!r}")
     _need(bool(_inside(arrays["rules"], 0, kinds.size).all()), "a rule has a body")
     nodes = _Nodes(arrays)
     leaves = (nodes.classes, nodes.literals, nodes.calls, nodes.multiples, nodes.words)
-    counted = (nodes.repetitions, nodes.bags, nodes.decisions, nodes.walks)
+    counted = (nodes.repetitions, nodes.bags, nodes.decisions, nodes.walks, nodes.covers)
     for check in (*leaves, nodes.without_words, nodes.pairs, nodes.unions, *counted):
         _need(check(), f"operands of {check.__name__}")
 
@@ -152,6 +153,37 @@ class _Nodes:
     def _high(self, part: int) -> int:
         high = int(self._operands[2, part])
         return MOST if high == UNBOUNDED else high
+
+    def covers(self) -> bool:
+        """Check the rows of covers: texts come before, counters are those that there are, plans speak of counters of their own."""
+        for node, first, row, must_follow in np.transpose(self._of(Kind.COVER)).tolist():
+            head = row + CoverRow.FIRST
+            if row < 0 or head > self._lists.size or must_follow not in (0, 1) or not 0 <= first < node:
+                return False
+            num_sorts, num_counters, *others = self._lists[row:head].tolist()
+            end = head + CoverRow.OF_SORT * num_sorts
+            if num_sorts <= 0 or num_counters <= 0 or end > self._lists.size or not all(EMPTY <= each < node for each in others):
+                return False
+            for text, times, where, count in self._lists[head:end].reshape(-1, CoverRow.OF_SORT).tolist():
+                counted = self._lists[row + where : row + where + count].tolist() if where >= 0 and count >= 0 else []
+                are_counters = len(counted) == count and all(0 <= i < num_counters for i in counted)
+                if not (are_counters and EMPTY < text < node and times in (ANY_TIMES, NOT_PLANNED, *counted)):
+                    return False
+            if not self._are_counters(first, num_counters):
+                return False
+        return True
+
+    def _are_counters(self, tally: int, num_counters: int) -> bool:
+        """Whether a list of tallies has counters, each of them once, in order, with bounds."""
+        last = -1
+        while tally != FAIL:
+            if self._kinds[tally] != Kind.TALLY:
+                return False
+            part, tally, counter = self._operands[:, tally].tolist()
+            if self._kinds[part] != Kind.REPEAT or not last < counter < num_counters:
+                return False
+            last = counter
+        return True
 
     def multiples(self) -> bool:
         """Check that a step is a modulus, a number of places, and the literals of the point and the ten digits."""

@@ -22,6 +22,7 @@ from ..documents.policy import MAX_APPLIED, Policy, too_deep
 from .annotations import Annotations
 from .claims import (
     Among,
+    Cell,
     Claim,
     Condition,
     Conj,
@@ -36,6 +37,7 @@ from .claims import (
     lacks_key,
     with_clause,
 )
+from .closed_branches import ClosedBranches
 from .conditions import Conditions
 from .exclusions import Cases, Exclusions
 from .negation import differing, violations
@@ -60,6 +62,7 @@ class Branches:
         self._sameness = Sameness(self._parts, numbering)
         self._products = Products(policy, self._sameness, is_void)
         self._conditions = Conditions(self._parts, self._sameness.conj)
+        self._closed = ClosedBranches(self._parts, self._conditions, self._sameness.conj)
         self._annotations = Annotations(self, self._parts, self._products)
         self._exclusions = Exclusions(policy, self, self._parts, self._products, are_apart, cases)
         self.conj, self.is_contradiction = self._sameness.conj, self._sameness.is_contradiction
@@ -132,6 +135,9 @@ class Branches:
             if isinstance(claim, Site):
                 with self.entering(claim, "holds" if holds else "fails"):
                     known = self._expanded(claim) if holds else self._refuted(claim)
+            elif isinstance(claim, Cell):
+                assert holds
+                known = list(claim.terms)
             elif isinstance(claim, Equals):
                 known = [(Among((claim.key,), (claim.value,)),)] if holds else with_clause(differing(claim.value))
             elif holds:
@@ -172,6 +178,8 @@ class Branches:
 
     def _told(self, site: Site, keyword: str) -> list[Term]:
         """What a keyword asks for: as one condition where that is shorter, else as alternatives."""
+        if keyword == "oneOf" and (closed := self._closed.of(site)) is not None:
+            return [closed]
         found = self._conditions.of(site, keyword)
         return [(found,)] if found is not None else self._alternatives(site, keyword)
 

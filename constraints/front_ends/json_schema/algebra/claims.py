@@ -14,7 +14,7 @@ from typing import Any
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.keywords import TYPES
-from ..documents.reading import Pattern
+from ..documents.reading import Members, Pattern
 from ..strings.string_shape import Mismatch
 
 ALL_ATOMS = frozenset().union(*TYPES.values())
@@ -40,7 +40,7 @@ class HashedOnce:
 class Not:
     """The value does not satisfy the claim."""
 
-    claim: Site | Either | Equals
+    claim: Site | Either | Equals | Cell
 
     @property
     def path(self) -> str:
@@ -67,7 +67,20 @@ class Equals:
     path: str = field(compare=False)
 
 
-Claim = Site | Not | Either | Equals
+@dataclass(frozen=True, slots=True)
+class Cell(HashedOnce):
+    """The value satisfies one of some terms: a case of values that is claimed, and never denied (partitions.py)."""
+
+    terms: tuple[Term, ...]
+
+    __hash__ = HashedOnce.__hash__
+
+    @property
+    def path(self) -> str:
+        return "a case of values"
+
+
+Claim = Site | Not | Either | Equals | Cell
 Conj = tuple[Claim, ...]
 NOTHING: Conj = (Either(()),)
 
@@ -271,6 +284,25 @@ class Condition(HashedOnce):
     site: Site = field(compare=False)
     keyword: str = field(compare=False)
     dependent: str | None = field(default=None, compare=False)
+    is_kept: bool = field(default=False, compare=False)  # however few alternatives it comes to
+
+    __hash__ = HashedOnce.__hash__
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES["object"] if self.strict else ALL_ATOMS
+
+
+@dataclass(frozen=True, slots=True)
+class Common(HashedOnce):
+    """The object has members of these names and no others, in this order, with these values.
+
+    Says that the value is an object, if `strict`; else nothing about values of other types.
+    """
+
+    values: tuple[tuple[str, Conj], ...]
+    strict: bool
+    members: Members = field(compare=False)
 
     __hash__ = HashedOnce.__hash__
 
@@ -321,7 +353,8 @@ class Exclusive:
 
 
 Literal = (
-    Site | Kinds | Among | Within | NotMultiple | Length | Mismatch | Count | Clause | Condition | Repeats | Unevaluated | Exclusive
+    Site | Kinds | Among | Within | NotMultiple | Length | Mismatch | Count | Clause | Condition | Common | Repeats | Unevaluated
+    | Exclusive
 )
 Term = tuple[Literal, ...]
 

@@ -9,7 +9,7 @@ from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES
 from ..documents.keywords import in_force, is_anything, value_of
 from ..documents.reading import members_of, required_of
-from .claims import Claim, Condition, Conj, Formula, Has, Term
+from .claims import Claim, Common, Condition, Conj, Formula, Has, Term
 from .formulas import all_of, any_of, facts, is_clause, negation, one_of, ways
 from .parts import Parts, condition
 from .products import FEW
@@ -54,9 +54,10 @@ class Conditions:
         """
         told = [literal for literal in term if isinstance(literal, Condition)]
         if math.prod(ways(each.formula) for each in told) <= FEW:
-            return told
+            return [each for each in told if not each.is_kept]
         sites = (literal for literal in term if isinstance(literal, Site))
-        declared = frozenset(name for site in sites for name in members_of(site).properties)
+        members = [*map(members_of, sites), *(literal.members for literal in term if isinstance(literal, Common))]
+        declared = frozenset(name for each in members for name in each.properties)
         return [each for each in told if any(fact.conj and fact.name not in declared for fact, _ in facts(each.formula))]
 
     def _whole(self, site: Site) -> Reading | None:
@@ -79,7 +80,18 @@ class Conditions:
         if not (meaningful <= _READ and others in (None, "object") and is_open):
             return None
         self._parts.note_ignored(site)
-        own: list[Reading | None] = [(all_of(self._members(site)), others is None)]
+        return self._said(site, self._members(site))
+
+    def beside_members(self, site: Site) -> Reading | None:
+        """What a site says besides the values of its members, and which there may be."""
+        if not (_MEANINGFUL.intersection(site.active) <= _READ and value_of(site, "type") in (None, "object")):
+            return None
+        self._parts.note_ignored(site)
+        return self._said(site, (Has(name, ()) for name in required_of(site)))
+
+    def _said(self, site: Site, members: Iterable[Formula]) -> Reading | None:
+        """What a site says, given what it says of members itself."""
+        own: list[Reading | None] = [(all_of(members), value_of(site, "type") is None)]
         keywords = [key for key in ("anyOf", "oneOf", "not", "if") if in_force(site, key)]
         inner = (self._whole(part) for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)))
         return _all(own, inner, (self._keyword(site, key) for key in (*keywords, "dependencies")))

@@ -37,6 +37,7 @@ from .claims import (
     Among,
     Claim,
     Clause,
+    Common,
     Condition,
     Conj,
     Count,
@@ -301,8 +302,11 @@ class Shapes:
         sites = _sites(term)
         high = min(_counts(sites, "maxProperties"), default=None)
         shape = ObjectShape(self._conjoin, low=max(_counts(sites, "minProperties"), default=0), high=high)
+        shape.members += [
+            self._members(literal) if isinstance(literal, Site) else literal.members
+            for literal in term if isinstance(literal, (Site, Common))
+        ]  # fmt: skip
         for site in sites:
-            shape.members.append(self._members(site))
             shape.required |= dict.fromkeys(required_of(site))
             if in_force(site, "propertyNames") and not is_anything(site.keywords["propertyNames"]):
                 shape.rules.append((self._other_names((site.child("propertyNames"),)), NOTHING))

@@ -9,8 +9,8 @@ large, as much depends on one member, the cases of this member are taken as alte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, product
 from typing import NamedTuple
 
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
@@ -25,11 +25,14 @@ MAX_ALTERNATIVES = 400
 _FIRST_NODES, _FIRST_WORK = 3_000, 200_000  # for a diagram, before alternatives are tried
 _HUB = 3  # mentions of a member whose cases may be told apart
 _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it comes first, what comes before would multiply
+_FEW_LEVELS = 12  # of which no more than thousands of sets may come
+_FEW_NODES, _FEW_WORK = 2_000, 40_000  # for members in any order, where there are few ways
 _SPLITS = 2  # members in turn whose cases are told apart
 
 _STEPS = 16  # that a node of a part is counted as
 
 Parts = tuple[Node, ...]
+Way = list[tuple[int, list[int]]]  # levels that are asked, and the children through which it leads
 Index = dict[int, list[int]]  # diagrams by the levels that they depend on
 
 
@@ -48,10 +51,15 @@ class Member(NamedTuple):
 
 
 class ConditionalMembers:
-    """Builds the parts of some members, declared ones in their order first. `check` raises an error when time is over."""
+    """Builds the parts of some members, declared ones in their order first. `together(names)` are the texts of members of several
+    names, None where these are no names; `check` raises an error when time is over."""
 
-    def __init__(self, grammar: Grammar, build: MemberDiagrams, members: Sequence[Member], check: Callable[[], None]) -> None:
-        self._grammar, self._build, self._members = grammar, build, members
+    def __init__(
+        self, grammar: Grammar, build: MemberDiagrams, members: Sequence[Member], together: Callable[[list[str]], Node | None],
+        check: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._grammar, self._build, self._members, self._together = grammar, build, members, together
+        self.is_remembered = False  # whether some are counted together, so that none may come twice
         self._levels = {member.name: level for level, member in enumerate(members)}
         self._check = check
         self._diagrams = Diagrams(self._fact, check)
@@ -114,11 +122,48 @@ class ConditionalMembers:
             raise TooLarge
         diagrams = [self._diagrams.of(formula) for formula in formulas]
         if all(self._members[level].position == LAST for level in levels):
-            left = self._left_in_any_order(frozenset(), frozenset(diagrams), levels, {})
-            return [] if left is None else [left]
+            return self._whole_in_any_order(diagrams, levels)
         self._ordered.clear()
         node = self._in_order(self._diagrams.all(diagrams), tuple(sorted(levels)))
         return [] if node == FAIL else [() if node == EMPTY else (node,)]
+
+    def _whole_in_any_order(self, diagrams: list[int], levels: frozenset[int]) -> list[Parts]:
+        """The alternatives where members come in any order: one, or where what comes may be any set of many and yet there is one
+        number, or few ways, that are right, those."""
+        found = self._counts_or_ways(diagrams, levels) if len(levels) > _FEW_LEVELS else None
+        if isinstance(found, list):
+            return found
+        try:
+            with self._diagrams.limited(*((_FEW_NODES, _FEW_WORK) if found else (MAX_NODES, MAX_WORK))):
+                left = self._left_in_any_order(frozenset(), frozenset(diagrams), levels, {})
+                return [] if left is None else [left]
+        except TooLarge:
+            if found is None:
+                raise
+        return [self._way(way, levels) for way in found]
+
+    def _counts_or_ways(self, diagrams: list[int], levels: frozenset[int]) -> list[Parts] | tuple[Way, ...] | None:
+        """The alternatives, if all that matters is how many members come; else the ways through one diagram, if these are few."""
+        try:
+            with self._diagrams.limited(_FIRST_NODES, _FIRST_WORK):
+                whole = self._diagrams.all(diagrams)
+                truths = self._diagrams.by_count(whole, lambda level: len(self._members[level].texts))
+                ways = self._diagrams.paths(whole, MAX_ALTERNATIVES) if truths is None else None
+        except TooLarge:
+            return None
+        counted = sorted(self._diagrams.support(whole))
+        text = self._together([self._members[level].name for level in counted]) if truths is not None else None
+        if truths is None or text is None:
+            return None if ways is None else tuple(ways)
+        self.is_remembered = True
+        member, free = self._build.member(text), self._free(levels.difference(counted))
+        return [(self._build.counted(member, low, high), *free) for low, high in _runs(truths)]
+
+    def _way(self, way: Way, levels: frozenset[int]) -> Parts:
+        """The parts of one way through a diagram."""
+        cases = ((level, [child - 1 for child in through if child], 0 in through) for level, through in way)
+        parts = [part for case in cases for part in self._single(*case)]
+        return (*parts, *self._free(levels.difference(level for level, _ in way)))
 
     def _split(self, formulas: list[Formula], level: int, splits: int) -> list[Parts]:
         """An alternative for each case of one member, and for its absence."""
@@ -334,3 +379,13 @@ class ConditionalMembers:
     def _may_end(self, diagrams: frozenset[int]) -> bool:
         """Whether all hold without any more members."""
         return all(self._diagrams.without_members(each) for each in diagrams)
+
+
+def _runs(truths: list[bool]) -> Iterator[tuple[int, int]]:
+    """The first and last index of each row of what is true."""
+    start = 0
+    for holds, alike in groupby(truths):
+        end = start + len(list(alike))
+        if holds:
+            yield start, end - 1
+        start = end

@@ -7,6 +7,7 @@ together, and remembered as they come.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ....base.errors import ConstraintLimit
@@ -19,6 +20,7 @@ from ..algebra.shapes import ObjectShape
 from ..strings.text import JsonText
 from .conditional_members import ConditionalMembers, Member
 from .value_cases import told_apart
+from .variants import CasesOf
 
 MAX_COUNTED = 4_000  # members that there must be at least, beside conditions
 MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
@@ -43,11 +45,11 @@ class ConditionalObjects:
     def __init__(
         self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], stand_together: Callable[[list[Conj]], None],
         conjoin: Callable[[Iterable[Claim]], Conj], lacks_values: Callable[[list[Claim]], bool],
-        values_of: Callable[[Conj], Mapping[str, Any] | None], explain: Callable[[str], None], check: Callable[[], None],
-        tree: Callable[[dict[str, Node]], Node],
+        cases_of: CasesOf, values_of: Callable[[Conj], Mapping[str, Any] | None], explain: Callable[[str], None],
+        check: Callable[[], None], tree: Callable[[dict[str, Node]], Node],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._node_of, self._stand_together = grammar, text, node_of, stand_together
-        self._conjoin, self._lacks_values, self._values_of = conjoin, lacks_values, values_of
+        self._conjoin, self._lacks_values, self._cases_of, self._values_of = conjoin, lacks_values, cases_of, values_of
         self._explain, self._check, self._tree = explain, check, tree
 
     def node(
@@ -77,8 +79,9 @@ class ConditionalObjects:
         members += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
         with held_for_a_while():
-            found = ConditionalMembers(self._grammar, build, members, self._check).alternatives([*formulas, *required])
-        is_remembered = bool(others) or _are_many(free)
+            told_members = ConditionalMembers(self._grammar, build, members, partial(self._together, values), self._check)
+            found = told_members.alternatives([*formulas, *required])
+        is_remembered = bool(others) or _are_many(free) or told_members.is_remembered
         return self._walks([[*parts, *own] for own in found], low, high, build, is_remembered)
 
     def _walks(
@@ -99,7 +102,7 @@ class ConditionalObjects:
         conjs = {conj: signs for conj, signs in wanted.items() if conj}
         cases: list[tuple[Conj, dict[Conj, bool]]] = [(value, {})]
         if conjs:
-            cases = told_apart(value, conjs, self._conjoin, self._lacks_values, self._values_of)
+            cases = told_apart(value, conjs, self._conjoin, self._lacks_values, self._values_of, self._cases_of)
         if len(cases) > 1:
             self._stand_together([value, *(conj for conj, _ in cases)])
         nodes = ((self._node_of(conj), truths) for conj, truths in cases)
@@ -109,6 +112,11 @@ class ConditionalObjects:
         texts = tuple(self._text.member(named.name, node) for node, _ in named.cases)
         whole = self._text.member(named.name, self._node_of(named.value)) if len(texts) > 1 else next(iter(texts), FAIL)
         return Member(named.name, named.position, texts, tuple(truths for _, truths in named.cases), whole)
+
+    def _together(self, values: Mapping[str, Conj], names: list[str]) -> Node | None:
+        """The texts of members of some names; None where one of them stands for others."""
+        nodes = {name: self._node_of(values[name]) for name in names if name in values}
+        return self._tree({name: node for name, node in nodes.items() if node != FAIL}) if len(nodes) == len(names) else None
 
     # -- members without ----------------------------------------------------------------------------------------------
 

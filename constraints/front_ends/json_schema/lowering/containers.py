@@ -12,7 +12,7 @@ from ..algebra.clauses import Need
 from ..algebra.shapes import ArrayShape
 from ..strings.text import JsonText
 from .series import Bounds, Series, Sort, Stage
-from .variants import Watches, Where
+from .variants import CasesOf, Watches, Where
 
 
 class Containers:
@@ -20,19 +20,19 @@ class Containers:
 
     `node_of(conj)` gives the texts of a value, FAIL when there is none; `count_of(conj)` how many values there are, where that is
     few; `stand_together(conjs)` is told what may begin in one place; `lacks_values(claims)` proves that no value satisfies them,
-    `are_apart(conjs)` that none satisfies two of them; `refuse(error)` raises an error, or collects it; `check` raises
-    one when what lowering may take is used up.
+    `are_apart(conjs)` that none satisfies two of them; `cases_of` tells cases of values apart; `refuse(error)` raises an error,
+    or collects it; `check` raises one when what lowering may take is used up.
     """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], count_of: Callable[[Conj], int | None],
         stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
         lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool],
-        refuse: Callable[[UnsupportedKeyword], None], check: Callable[[], None],
+        cases_of: CasesOf, refuse: Callable[[UnsupportedKeyword], None], check: Callable[[], None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._node_of, self._count_of = grammar, text, node_of, count_of
         self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
-        self._are_apart, self._refuse, self._check = are_apart, refuse, check
+        self._are_apart, self._cases_of, self._refuse, self._check = are_apart, cases_of, refuse, check
         self._comma, self._colon = text.comma, text.colon
 
     def _separated_unique(self, node: Node) -> Node:
@@ -50,7 +50,7 @@ class Containers:
         self._refuse_about_items(shape)
         if shape.is_unique and not self._has_enough(shape):
             return FAIL
-        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart)
+        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart, self._cases_of)
         marked = self._separated_unique if shape.is_unique else None
         series = Series(grammar, gap, self._comma, self._check, marked, num_needs=len(shape.needs))
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 from ....base.errors import ConstraintLimit
 from ....grammar.stopwatch import ENTRY_BYTES, hold
-from ..algebra.claims import Formula, Has, Negated
+from ..algebra.claims import Formula, Has, Joined, Negated
 
 FALSE, TRUE = 0, 1
 MAX_NODES = 20_000  # of the diagrams of one object
@@ -102,9 +103,9 @@ class Diagrams:
         if isinstance(formula, Negated):
             return self.negation(self.of(formula.part))
         assert not isinstance(formula, bool)
-        parts = list(map(self.of, formula.parts))
         if formula.how == "one":
-            return self._one(parts)
+            return self._exactly_one([_conjuncts(part) for part in formula.parts])[1]
+        parts = list(map(self.of, formula.parts))
         return self.all(parts) if formula.how == "all" else self.any(parts)
 
     def all(self, diagrams: Iterable[int]) -> int:
@@ -123,13 +124,56 @@ class Diagrams:
         """Those that begin last are joined first: what is joined to them stands above them."""
         return sorted(diagrams, key=self.level, reverse=True)
 
-    def _one(self, diagrams: Iterable[int]) -> int:
-        none, one = TRUE, FALSE
-        for diagram in self._last_first(diagrams):
-            fails = self.negation(diagram)
-            one = self._join(False, self._join(True, one, fails), self._join(True, none, diagram))
-            none = self._join(True, none, fails)
-        return one
+    def _exactly_one(self, parts: list[frozenset[Formula]]) -> tuple[int, int]:
+        """The diagrams of none, and of exactly one of some conjunctions; what all of a half have in common is joined once."""
+        if len(parts) == 1:
+            whole = self.all(map(self.of, parts[0]))
+            return self.negation(whole), whole
+        halves = []
+        for half in (parts[: len(parts) // 2], parts[len(parts) // 2 :]):
+            common = frozenset.intersection(*half)
+            none, one = self._exactly_one([part - common for part in half])
+            told = self.all(map(self.of, common))
+            halves.append((self._join(False, self.negation(told), none), self._join(True, told, one)))
+        (no_first, first), (no_second, second) = halves
+        either = self._join(False, self._join(True, first, no_second), self._join(True, no_first, second))
+        return self._join(True, no_first, no_second), either
+
+    def by_count(self, diagram: int, num_cases: Callable[[int], int]) -> list[bool] | None:
+        """For each number of members from none to all that a diagram depends on, whether it is true of so many; None where
+        something else matters too. num_cases: of the member at a level."""
+        levels = sorted(self.support(diagram))
+        truths = [self._is_true_of_first(diagram, levels[:number]) for number in range(len(levels) + 1)]
+        below = [TRUE if truth else FALSE for truth in truths]
+        for level in reversed(levels):  # the diagram by how many members came before
+            cases = num_cases(level)
+            below = [self.node(level, (absent, *(present,) * cases)) for absent, present in pairwise(below)]
+        return truths if below == [diagram] else None
+
+    def _is_true_of_first(self, diagram: int, levels: list[int]) -> bool:
+        """Whether a diagram is true where these members are there, in some case, and no others."""
+        present = set(levels)
+        while diagram > TRUE:
+            level, children = self._rows[diagram]
+            diagram = children[level in present]
+        return diagram == TRUE
+
+    def paths(self, diagram: int, most: int) -> list[list[tuple[int, list[int]]]] | None:
+        """The ways through a diagram to where it is true: the levels that are asked, and the children that lead on; None for more
+        than `most`."""
+        known: dict[int, list[list[tuple[int, list[int]]]]] = {FALSE: [], TRUE: [[]]}
+
+        def ways(node: int) -> list[list[tuple[int, list[int]]]]:
+            if node not in known:
+                level, children = self._rows[node]
+                alike = {child: [i for i, each in enumerate(children) if each == child] for child in children}
+                found = [[(level, through), *way] for child, through in alike.items() for way in ways(child)]
+                self.spend(len(found))
+                known[node] = found[: most + 1]
+            return known[node]
+
+        found = ways(diagram)
+        return None if len(found) > most else found
 
     def negation(self, diagram: int) -> int:
         known = self._negated.get(diagram)
@@ -189,3 +233,8 @@ class Diagrams:
             yield
         finally:
             self._most_nodes, self._most_work = before
+
+
+def _conjuncts(formula: Formula) -> frozenset[Formula]:
+    """What a formula says, one by one."""
+    return frozenset(formula.parts if isinstance(formula, Joined) and formula.how == "all" else (formula,))

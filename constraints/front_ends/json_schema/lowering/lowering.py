@@ -26,6 +26,7 @@ from ..algebra.membership import Membership
 from ..algebra.mixed_arrays import MixedArrays
 from ..algebra.names import Names
 from ..algebra.numbering import Numbering
+from ..algebra.partitions import Partitions
 from ..algebra.shapes import NumberShape, ObjectShape
 from ..algebra.shaping import Shapes
 from ..documents.document import Site
@@ -67,6 +68,7 @@ class Lowering:
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
         few = FiniteSets(self._branches, self._shapes, self._membership)
         names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
+        partitions = Partitions(self._branches.terms, self._branches.conj, self._shapes, self._membership)
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings, policy)
         self._tags = Discriminators(self._branches, self._shapes, self._membership)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
@@ -75,11 +77,11 @@ class Lowering:
         self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
             grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._admit_nothing,
-            self._are_apart, policy.refuse, self._check,
+            self._are_apart, partitions.cases, policy.refuse, self._check,
         )  # fmt: skip
         self._objects = Objects(
             grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values,
-            self._are_apart, self._shapes.values_listed, is_ordered, self._causes.append, self._check,
+            self._are_apart, partitions.cases, self._shapes.values_listed, is_ordered, self._causes.append, self._check,
         )  # fmt: skip
         in_any_order = None if is_ordered else self._objects.in_any_order
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)

@@ -24,7 +24,7 @@ from .containers import bounds_of
 from .diagrams import TooLarge
 from .other_members import OtherMembers, Others
 from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
-from .variants import NO_EFFECT, Watches, Where
+from .variants import NO_EFFECT, CasesOf, Watches, Where
 
 MAX_FOLLOWED = 8  # states of some clauses behind members in any order
 MAX_APART = 256  # ways in which required members may come, by their cases, that are told apart
@@ -45,22 +45,23 @@ class Objects:
 
     `node_of(conj)` gives the texts of a value, FAIL when there is none; `stand_together(conjs)` is told what may begin in one
     place; `lacks_values(claims)` proves that no value satisfies them, `are_apart(conjs)` that none satisfies two of them;
-    `values_of(conj)` lists values where a conjunction is a list of them; `explain` takes reasons why there is no object; `check`
-    raises an error when time is over.
+    `cases_of` tells cases of values apart; `values_of(conj)` lists values where a conjunction is a list of them; `explain` takes
+    reasons why there is no object; `check` raises an error when time is over.
     """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, names: Names, node_of: Callable[[Conj], Node],
         stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
         lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool],
-        values_of: Callable[[Conj], Mapping[str, Any] | None], is_ordered: bool,
+        cases_of: CasesOf, values_of: Callable[[Conj], Mapping[str, Any] | None], is_ordered: bool,
         explain: Callable[[str], None], check: Callable[[], None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._names, self._node_of = grammar, text, names, node_of
         self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
         self._are_apart, self._is_ordered, self._explain, self._check = are_apart, is_ordered, explain, check
+        self._cases_of = cases_of
         self._conditionals = ConditionalObjects(
-            grammar, text, node_of, stand_together, conjoin, lacks_values, values_of, explain, check, self._tree
+            grammar, text, node_of, stand_together, conjoin, lacks_values, cases_of, values_of, explain, check, self._tree
         )  # fmt: skip
         self._other_members = OtherMembers(grammar, text, names, node_of)
         self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
@@ -99,7 +100,7 @@ class Objects:
         tests = shape.tests
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
-        watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values, self._are_apart)
+        watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values, self._are_apart, self._cases_of)
         series = Series(
             grammar, self._text.gap, self._text.comma, self._check, conditions=[(0, None), *bounds_of(shape.needs)],
             num_needs=len(shape.needs), clauses=watches.clauses, absences=watches.absences,
@@ -141,7 +142,7 @@ class Objects:
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
         passed = {name: self._passed(name, tests) for name in named}
         values = {name: shape.value(name, passed[name]) for name in named}
-        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart)
+        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart, self._cases_of)
         others = self._others(shape, tests, named, watches)
         witnesses = _witnesses(shape.needs, others, named)
         if witnesses is None:

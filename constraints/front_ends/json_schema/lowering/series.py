@@ -9,11 +9,13 @@ that is two per stage, however many subsets of the stages may occur.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....base.errors import ConstraintLimit
+from ....grammar.covers import CoverSort, cover, plan
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
 from ....grammar.stopwatch import ENTRY_BYTES, held_for_a_while, hold
@@ -27,6 +29,7 @@ MAX_STEPS = 200_000  # members behind remainders, a second or less
 _CLAUSES_OF_STEP = 8  # open clauses that take as long as a step without any
 _STEP_BYTES, _BOUND_BYTES, _CLAUSE_BYTES = 64, 16, 72  # of a step, and of one more bound or clause in a remainder
 _FREE: Bounds = (0, None)
+_FEW_REMAINDERS = 64  # that are told apart rather than counted side by side, as the least they take is found exactly
 
 
 class Remainder(NamedTuple):
@@ -107,6 +110,7 @@ class Series:
     _certain: set[Remainder] = field(default_factory=set)  # of which the end is reached by sorts that are certain
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
+    _covers: dict[Remainder, tuple[Node, Node] | None] = field(default_factory=dict)
     _kept: dict[Remainder, Remainder] = field(default_factory=dict)
     _num_steps: int = 0
     _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
@@ -236,6 +240,8 @@ class Series:
         return self.grammar.seq(self.separator, node) if self.marked is None else self.marked(node)
 
     def _behind_stages(self, remainder: Remainder) -> Place:
+        if (covers := self._cover(remainder)) is not None:
+            return Place(self._rest(remainder), self.grammar.seq(covers[1], self.end), self._is_met(remainder))
         options = self._firsts_of_bag(remainder) if self._is_free_bag(remainder) else self._firsts(remainder)
         return Place(self._rest(remainder), self.grammar.alt(*options), self._is_met(remainder))
 
@@ -280,6 +286,8 @@ class Series:
         if remainder not in self._loops:
             if self._is_bag(remainder):
                 self._note_bag(remainder)
+            elif (covers := self._cover(remainder)) is not None:
+                self._loops[remainder] = covers[0]
             else:
                 self._loop(remainder)
         return self._loops[remainder]
@@ -287,6 +295,30 @@ class Series:
     def _is_bag(self, remainder: Remainder) -> bool:
         """Whether each member counts in one condition at the most, and no clause is open."""
         return not remainder.clauses and all(len(sort.effect.counts_in) <= 1 for sort in self._sorts_at(remainder))
+
+    def _cover(self, remainder: Remainder) -> tuple[Node, Node] | None:
+        """The members behind another one, and the first ones, where conditions are counted side by side; None where these are few,
+        or such that it might turn out that they cannot be met."""
+        if remainder not in self._covers:
+            self._covers[remainder] = self._new_cover(remainder)
+        return self._covers[remainder]
+
+    def _new_cover(self, remainder: Remainder) -> tuple[Node, Node] | None:
+        bounds, sorts = remainder.bounds, [sort for sort in self._sorts_at(remainder) if sort.node != FAIL]
+        if self.marked is not None or remainder.clauses or self._capacities or bounds[TOTAL][1] is not None:
+            return None
+        if self._is_bag(remainder):
+            return None
+        if math.prod(1 + (low if high is None else high) for low, high in bounds) <= _FEW_REMAINDERS:
+            return None
+        if any(sort.available is not None or not sort.is_certain for sort in sorts):
+            return None
+        counted = [CoverSort(self._then(sort.node, EMPTY), (TOTAL, *sorted(sort.effect.counts_in))) for sort in sorts]
+        planned = plan(counted, bounds)
+        if planned is None:
+            return None
+        settled = self.grammar.repeat(self._further(self.grammar.alt(*(sort.node for sort in self.plain or sorts))))
+        return cover(self.grammar, counted, bounds, self.separator, settled, planned)
 
     def _is_free_bag(self, remainder: Remainder) -> bool:
         """Whether it is one in which only the sorts have bounds, the same ones to the end, and can be had while these allow it."""

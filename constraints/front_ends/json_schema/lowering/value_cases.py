@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ....base.errors import ConstraintLimit
 from ..algebra.claims import Claim, Conj, Either, Equals, negated
+from ..algebra.partitions import Case, too_many
 from ..documents.values import dump_json
+from .variants import CasesOf
 
 MAX_CASES = 256
 _FEW = 3  # conditions on one value that are told apart no more than they have to be
-Case = tuple[Conj, dict[Conj, bool]]
 
 
 def told_apart(
     value: Conj, wanted: Mapping[Conj, set[bool]], conjoin: Callable[[Iterable[Claim]], Conj],
-    lacks_values: Callable[[list[Claim]], bool], values_of: Callable[[Conj], Mapping[str, Any] | None],
+    lacks_values: Callable[[list[Claim]], bool], values_of: Callable[[Conj], Mapping[str, Any] | None], cases_of: CasesOf,
 ) -> list[Case]:  # fmt: skip
     """The cases of a value. wanted: of each conjunction, whether it matters that it holds, or that it does not.
 
@@ -26,19 +26,25 @@ def told_apart(
         listed = {conj: values for conj in wanted if (values := values_of(conj)) is not None}
         if len(listed) == len(wanted):
             return _by_value(value, listed, conjoin, lacks_values)
+        exactly = {True, False}
+        return cases_of(value, list(wanted), lambda of, some: _by_sign(of, dict.fromkeys(some, exactly), conjoin, lacks_values))
+    return _by_sign(value, wanted, conjoin, lacks_values)
+
+
+def _by_sign(
+    value: Conj, wanted: Mapping[Conj, set[bool]], conjoin: Callable[[Iterable[Claim]], Conj],
+    lacks_values: Callable[[list[Claim]], bool],
+) -> list[Case]:  # fmt: skip
+    """The cases by every combination of what holds and what does not."""
     cases: list[tuple[list[Claim], dict[Conj, bool]]] = [(list(value), {})]
     for conj, signs in wanted.items():
-        claimed = {True, False} if len(wanted) > _FEW else signs
-        told = [(True, list(conj) if True in claimed else []), (False, list(negated(conj)) if False in claimed else [])]
+        told = [(True, list(conj) if True in signs else []), (False, list(negated(conj)) if False in signs else [])]
         if set(value).issuperset(conj):
             told = [(True, [])]
         cases = [([*claims, *more], {**truths, conj: sign}) for claims, truths in cases for sign, more in told]
         cases = [case for case in cases if not lacks_values(case[0])]
         if len(cases) > MAX_CASES:
-            raise ConstraintLimit(
-                f"{len(wanted)} conditions on one member", limit="alternatives", value=MAX_CASES,
-                instead="fewer anyOf, oneOf or not that hold at the same time",
-            )  # fmt: skip
+            raise too_many(len(wanted), MAX_CASES)
     return [(conjoin(claims), truths) for claims, truths in cases]
 
 

@@ -6,15 +6,16 @@ exists holds once one has been read; an option that none does fails then, and ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ....base.errors import ConstraintLimit
 from ..algebra.claims import Claim, Conj, Index, Keys, negated
 from ..algebra.clauses import Clause, Need
+from ..algebra.partitions import Case, ToldApart, too_many
 from .series import TOTAL, Effect
 
 Where = Index | Keys
+CasesOf = Callable[[Conj, list[Conj], ToldApart], list[Case]]
 MAX_VARIANTS = 256  # cases of one item or member
 _FEW = 3  # conditions on one member that are told apart no more than they have to be
 NO_EFFECT = Effect()
@@ -29,14 +30,15 @@ class Variant(NamedTuple):
 
 class Watches:
     """The needs and clauses that are watched while a series is read. `lacks_values` proves that no value satisfies some claims,
-    `are_apart` that none satisfies two of some conjunctions."""
+    `are_apart` that none satisfies two of some conjunctions; `cases_of` tells many conjunctions apart (partitions.py)."""
 
     def __init__(
         self, needs: Sequence[Need], clauses: Iterable[Clause], conjoin: Callable[[Iterable[Claim]], Conj],
-        lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool],
+        lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool], cases_of: CasesOf,
     ) -> None:  # fmt: skip
         clauses = list(clauses)
         self._needs, self._conjoin, self._lacks_values, self._are_apart = needs, conjoin, lacks_values, are_apart
+        self._cases_of = cases_of
         self._numbers = _numbered(clauses)
         self.clauses = frozenset(frozenset(self._numbers[option] for option in clause) for clause in clauses)
         self.absences = frozenset(number for option, number in self._numbers.items() if option.high == 0)
@@ -67,38 +69,42 @@ class Watches:
         needs = [(i, need) for i, need in enumerate(self._needs, TOTAL + 1) if is_meant(need.where)]
         options = [(number, option) for option, number in self._numbers.items() if is_meant(option.where)]
         conjs = dict.fromkeys(each.conj for _, each in (*needs, *options))
-        if len(conjs) > _FEW and () not in conjs and self._are_apart([self._conjoin([*value, *conj]) for conj in conjs]):
-            return self._apart(value, list(conjs), needs, options, name)
+        if len(conjs) > _FEW:
+            told = self._cases_of(value, list(conjs), self._told_apart)
+            return [Variant(conj, _effect(case, needs, options, name)) for conj, case in told]
         cases: list[dict[Conj, bool | None]] = [{}]
         for conj in conjs:
-            signs = self._signs(conj, value, needs, options, len(conjs) > _FEW)
+            signs = self._signs(conj, value, needs, options)
             cases = [{**case, conj: sign} for case in cases for sign in signs]
-            if len(conjs) > _FEW:
-                cases = [case for case in cases if not self._lacks_values(_claims(value, case))]
-            if len(cases) > MAX_VARIANTS:
-                raise ConstraintLimit(
-                    f"{len(conjs)} conditions on one member", limit="alternatives", value=MAX_VARIANTS,
-                    instead="fewer anyOf, oneOf or not that hold at the same time",
-                )  # fmt: skip
         variants = [Variant(self._conjoin(_claims(value, case)), _effect(case, needs, options, name)) for case in cases]
         return [each for each in variants if not any(_is_among(each, other) for other in variants)]
 
-    def _apart(
-        self, value: Conj, conjs: list[Conj], needs: list[tuple[int, Need]], options: list[tuple[int, Need]], name: str | None
-    ) -> list[Variant]:
+    def _apart(self, value: Conj, conjs: list[Conj]) -> list[Case]:
         """The cases of a value that satisfies one of some conjunctions at the most: one for each, and one for none."""
-        variants = []
+        cases: list[Case] = []
         for conj in conjs:
             if not self._lacks_values([*value, *conj]):
-                case: dict[Conj, bool | None] = {each: each is conj for each in conjs}
-                variants.append(Variant(self._conjoin([*value, *conj]), _effect(case, needs, options, name)))
-        none: dict[Conj, bool | None] = dict.fromkeys(conjs, False)
+                cases.append((self._conjoin([*value, *conj]), {each: each is conj for each in conjs}))
+        none = dict.fromkeys(conjs, False)
         if not self._lacks_values(claims := _claims(value, none)):
-            variants.append(Variant(self._conjoin(claims), _effect(none, needs, options, name)))
-        return variants
+            cases.append((self._conjoin(claims), none))
+        return cases
+
+    def _told_apart(self, value: Conj, conjs: list[Conj]) -> list[Case]:
+        """The cases where every combination has to be looked at."""
+        if len(conjs) > 1 and () not in conjs and self._are_apart([self._conjoin([*value, *conj]) for conj in conjs]):
+            return self._apart(value, conjs)
+        cases: list[dict[Conj, bool]] = [{}]
+        for conj in conjs:
+            signs = (True,) if set(value).issuperset(conj) else (True, False)
+            cases = [{**case, conj: sign} for case in cases for sign in signs]
+            cases = [case for case in cases if not self._lacks_values(_claims(value, case))]
+            if len(cases) > MAX_VARIANTS:
+                raise too_many(len(conjs), MAX_VARIANTS)
+        return [(self._conjoin(_claims(value, case)), case) for case in cases]
 
     def _signs(
-        self, conj: Conj, value: Conj, needs: list[tuple[int, Need]], options: list[tuple[int, Need]], exactly: bool
+        self, conj: Conj, value: Conj, needs: list[tuple[int, Need]], options: list[tuple[int, Need]]
     ) -> tuple[bool | None, ...]:
         """Whether a member satisfies something: yes, no, and where neither has to be known, None."""
         if set(value).issuperset(conj):
@@ -106,7 +112,7 @@ class Watches:
         highs = [need.high for _, need in needs if need.conj == conj]
         wanted = [option.high for _, option in options if option.conj == conj]
         wants_true, wants_false = bool(highs) or None in wanted, any(high is not None for high in highs) or 0 in wanted
-        if exactly or (wants_true and wants_false):
+        if wants_true and wants_false:
             return (True, False)
         return (True, None) if wants_true else (False, None)
 
@@ -116,13 +122,13 @@ def _is_among(variant: Variant, other: Variant) -> bool:
     return variant.effect == other.effect and set(variant.conj) > set(other.conj)
 
 
-def _claims(value: Conj, case: dict[Conj, bool | None]) -> list[Claim]:
+def _claims(value: Conj, case: Mapping[Conj, bool | None]) -> list[Claim]:
     signs = ((conj if sign else negated(conj)) for conj, sign in case.items() if sign is not None)
     return [*value, *(claim for claims in signs for claim in claims)]
 
 
 def _effect(
-    case: dict[Conj, bool | None], needs: list[tuple[int, Need]], options: list[tuple[int, Need]], name: str | None
+    case: Mapping[Conj, bool | None], needs: list[tuple[int, Need]], options: list[tuple[int, Need]], name: str | None
 ) -> Effect:
     signs = [(number, option, case[option.conj]) for number, option in options]
     counts_in = frozenset(i for i, need in needs if case[need.conj])
