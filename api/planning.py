@@ -27,7 +27,7 @@ from .engine.sessions.snapshot import Snapshot
 from .errors import UsageError
 from .kernels.sampler.parameters import FILTERS
 from .outputs import GenerationOutput, Usage
-from .sampling import SamplingParams
+from .sampling import SamplingParams, spelled
 from .tools import ToolLike
 
 MAX_BEGINNINGS = 64  # kept
@@ -182,7 +182,7 @@ class Planner:
         begun = _spelled(turn.begun, self._tokenizer.vocabulary)
         if constraint is not None:
             _check_beginning(begun, constraint)
-        requests = _requests(token_ids, sampling, constraint, shared, begun)
+        requests = self._requests(token_ids, sampling, constraint, shared, begun)
         return Plan(turn.messages[-1]["content"], turn.choice, requests, sampling.n)
 
     def rendered(self, turn: Turn) -> str:
@@ -196,7 +196,7 @@ class Planner:
 
     def plan_tokens(self, token_ids: Sequence[int], sampling: SamplingParams, choice: ConstraintChoice = FREE) -> Plan:
         """The plan for a prompt that is given in tokens."""
-        return Plan("", choice, _requests(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
+        return Plan("", choice, self._requests(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
 
     def plan_resumed(self, snapshot: Snapshot, options: ConstraintOptions, adapter: str | None = None) -> Plan:
         """The plan of a session that was saved, which reads what the session gives."""
@@ -218,10 +218,10 @@ class Planner:
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
         if self.style == "plain":
-            return Plan(prompt, choice, _requests(self.encode(prompt), sampling, constraint), sampling.n)
+            return Plan(prompt, choice, self._requests(self.encode(prompt), sampling, constraint), sampling.n)
         messages = self._told([{"role": "user", "content": prompt}], choice)
         token_ids = self._encode_chat(messages)
-        requests = _requests(token_ids, sampling, constraint, self._num_shared(token_ids, messages, None))
+        requests = self._requests(token_ids, sampling, constraint, self._num_shared(token_ids, messages, None))
         return Plan(prompt, choice, requests, sampling.n)
 
     def _encode_chat(self, messages: Sequence[Message], **variables: Any) -> tuple[int, ...]:
@@ -271,15 +271,20 @@ class Planner:
             raise UsageError(f"sampling= has {len(sampling)} values for {count} prompts")
         return list(sampling)
 
-
-def _requests(
-    token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None, num_shared: int = 0, begun: bytes = b""
-) -> tuple[Request, ...]:
-    """The requests of a prompt, one for each output."""
-    return tuple(
-        Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared, begun=begun)
-        for copy in sampling.copies()
-    )
+    def _requests(
+        self,
+        token_ids: tuple[int, ...],
+        sampling: SamplingParams,
+        constraint: Constraint | None,
+        num_shared: int = 0,
+        begun: bytes = b"",
+    ) -> tuple[Request, ...]:
+        """The requests of a prompt, one for each output. Texts in `sampling` become tokens."""
+        sampling = spelled(sampling, partial(self._tokenizer.encode, add_special_tokens=False))
+        return tuple(
+            Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared, begun=begun)
+            for copy in sampling.copies()
+        )
 
 
 def _one_for_each(adapter: str | Sequence[str | None] | None, count: int) -> list[str | None]:
@@ -318,7 +323,7 @@ def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:
     penalty = {name: given[name] for name in ("repetition_penalty",) if name in given}
     if not given.get("do_sample"):
         return SamplingParams(temperature=0.0, **penalty)
-    filters = {name: given[name] for name in ("temperature", *FILTERS) if name in given}
+    filters = {name: given[name] for name in ("temperature", *FILTERS, "typical_p") if name in given}
     return SamplingParams(**filters, **penalty)
 
 

@@ -38,6 +38,7 @@ def option_parameters(
             _shown_default(field.default) if shows_defaults else "",
         )
         for field in fields(cls)
+        if not field.metadata.get("in_python")
     ]
 
 
@@ -108,15 +109,20 @@ def _field_value(name: str, hint: Any, value: Any) -> Any:
 
 
 def _mapping_value(name: str, hint: Any, entries: Sequence[str]) -> dict[Any, Any]:
-    key_type, value_type = get_args(hint)
+    kind, value_type = get_args(hint)
+    key_type = (lambda key: int(key) if key.isdigit() else key) if isinstance(kind, UnionType) else kind
     out = {}
     for entry in entries:
         key, _, value = entry.partition("=")
         try:
             out[key_type(key)] = value_type(value)
         except ValueError:
-            raise UsageError(f"{_long_name(name)} {entry}: expected {key_type.__name__}=value, such as 17=-2.5") from None
+            raise UsageError(f"{_long_name(name)} {entry}: expected {_named(kind)}=value, such as 17=-2.5") from None
     return out
+
+
+def _named(kind: Any) -> str:
+    return " or ".join(each.__name__ for each in get_args(kind) or (kind,))
 
 
 def _is_mapping(hint: Any) -> bool:

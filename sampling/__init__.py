@@ -5,6 +5,7 @@ from .checks import SamplingError
 from .logprobs import TokenLogprob
 from .params import MAX_LOGPROBS, SamplingParams
 from .sequence import SequenceSampling, resolve_seed
+from .spelling import spelled
 from .stop import StopMatcher, StopStrings
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "StopStrings",
     "TokenLogprob",
     "resolve_seed",
+    "spelled",
 ]

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 
 from ..foundation.errors import MaskwrightError
 from ..kernels.sampler.parameters import Range
+from ..kernels.sampler.programs import BY_NAME
 
 LARGEST = 3.4e38
 
@@ -60,12 +61,34 @@ def is_inside(value: float, bounds: Range, others: object) -> bool:
     )
 
 
-def checked_bias(option: str, bias: object) -> dict[int, float]:
+def checked_bias(option: str, bias: object) -> dict[int | str, float]:
     if not isinstance(bias, Mapping):
-        raise SamplingError(option, bias, "a mapping from token id to number")
-    token_ids = checked_token_ids(option, bias.keys())
-    values = [checked_number(f"{option}[{token_id}]", bias[token_id], "a finite number") for token_id in bias]
-    return dict(zip(token_ids, values, strict=True))
+        raise SamplingError(option, bias, "a mapping from token id, or text, to number")
+    texts = [key for key in bias if isinstance(key, str) and key]
+    token_ids = checked_token_ids(option, [key for key in bias if key not in texts])
+    keys = dict(zip([key for key in bias if key not in texts], token_ids, strict=True)) | {text: text for text in texts}
+    return {keys[key]: checked_number(f"{option}[{key}]", bias[key], "a finite number") for key in bias}
+
+
+def checked_stages(option: str, stages: object) -> tuple[str, ...]:
+    allowed = f"some of {', '.join(BY_NAME)}, each at most once"
+    if isinstance(stages, str | bytes) or not isinstance(stages, Iterable):
+        raise SamplingError(option, stages, allowed)
+    checked = tuple(stages)
+    for stage in checked:
+        if not isinstance(stage, str) or stage not in BY_NAME or checked.count(stage) > 1:
+            raise SamplingError(option, stage, allowed)
+    return checked
+
+
+def checked_token_sequences(option: str, sequences: object) -> tuple[tuple[int, ...], ...]:
+    allowed = "sequences of token ids, none empty"
+    if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable):
+        raise SamplingError(option, sequences, allowed)
+    checked = tuple(checked_token_ids(option, sequence) for sequence in sequences)
+    if not all(checked):
+        raise SamplingError(option, (), allowed)
+    return checked
 
 
 def checked_token_ids(option: str, token_ids: object) -> tuple[int, ...]:

@@ -11,29 +11,45 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 from ..foundation.option_names import NamedOptions
-from ..kernels.sampler.parameters import Range, RowParameters
-from .checks import checked_bias, checked_strings, checked_token_ids
+from ..kernels.sampler.parameters import Range
+from ..kernels.sampler.programs import StageParameters, Step, is_plain, steps_of
+from .checks import checked_bias, checked_stages, checked_strings, checked_token_ids, checked_token_sequences
 from .options import options_of
 
 MAX_LOGPROBS = 20
 COUNT = Range(1)
 SEED = Range(0, below=2**64, said="in [0, 2**64)")
+IN_PYTHON = {"in_python": True}  # metadata of options that only Python has
 SEED_STRIDE = 0x9E3779B97F4A7C15  # odd: no two copies have the same seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingParams(NamedOptions, RowParameters):
+class SamplingParams(NamedOptions, StageParameters):
     """How tokens are chosen and when generation stops.
 
-    Stages run in this order: constraint mask, bans and bias, penalties, temperature, filters in the order of their fields, draw.
+    Stages run in this order: constraint mask, bans and bias, penalties, then temperature and filters in the order that `stages`
+    says, draw; docs/sampling.md tells what each does. At temperature 0 the most probable token is taken, whatever the filters.
     Raises `SamplingError` for a value outside the range given beside each field, `UsageError` for an option that there is not.
     """
 
     KIND: ClassVar[str] = "sampling option"
 
-    logit_bias: Annotated[Mapping[int, float], checked_bias] = field(
+    stages: Annotated[tuple[str, ...], checked_stages] = ()  # those in force, in this order; () = all, in the default order
+    repeat_last_n: Annotated[int, Range(-1)] = -1  # >= -1; penalties see the last so many tokens of prompt and output; -1 = all
+    dry_multiplier: Annotated[float, Range(0)] = 0.0  # >= 0; DRY: penalty of a token that goes on repeating; 0 = off
+    dry_base: Annotated[float, Range(1)] = 1.75  # >= 1; by which the penalty grows with each further token of the repetition
+    dry_allowed_length: Annotated[int, Range(1)] = 2  # >= 1; a repetition of fewer tokens costs nothing
+    dry_penalty_last_n: Annotated[int, Range(-1)] = -1  # >= -1; DRY sees the last so many tokens of prompt and output; -1 = all
+    dry_sequence_breakers: Annotated[tuple[str, ...], checked_strings] = ("\n", ":", '"', "*")  # no repetition goes on across them
+    no_repeat_ngram_size: Annotated[int, Range(0)] = 0  # >= 0; so many tokens never come twice in prompt and output; 0 = off
+    logit_bias: Annotated[Mapping[int | str, float], checked_bias] = field(
         default_factory=dict, hash=False
-    )  # token id -> added to its logit
+    )  # token id, or a text, which means all of its tokens -> added to its logit
+    bad_words: Annotated[tuple[str, ...], checked_strings] = ()  # the tokens of these texts never come one after the other
+    bad_words_ids: Annotated[tuple[tuple[int, ...], ...], checked_token_sequences] = field(
+        default=(), metadata=IN_PYTHON
+    )  # the same as token ids
+    allowed_token_ids: Annotated[tuple[int, ...], checked_token_ids] = ()  # nothing else is drawn; () = anything
     banned_token_ids: Annotated[tuple[int, ...], checked_token_ids] = ()  # never drawn, unless the constraint leaves nothing else
     seed: Annotated[int | None, SEED] = None  # [0, 2**64); None = a fresh one; the same seed gives the same tokens in any batch
     max_tokens: Annotated[int, COUNT] = 256  # >= 1
@@ -77,6 +93,21 @@ class SamplingParams(NamedOptions, RowParameters):
     def is_greedy(self) -> bool:
         """Whether the most probable token is taken each time."""
         return self.temperature == 0
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is done between penalties and draw, in order."""
+        return steps_of(self, self.stages or None)
+
+    @property
+    def has_program(self) -> bool:
+        """Whether that is more than temperature, top-k, top-p and min-p, in this order."""
+        return not self.is_greedy and not is_plain(self.steps)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Texts that stand for their tokens, which only a tokenizer knows (`spelling.py`)."""
+        return (*self.bad_words, *(key for key in self.logit_bias if isinstance(key, str)))
 
 
 OPTIONS = options_of(SamplingParams)

@@ -20,7 +20,8 @@ from .settings import ServerSettings
 from .shared_parameters import SharedParameters
 
 BY_ENDPOINT = frozenset({"max_tokens", "stop", "logprobs", "n", "best_of"})  # under different names, or in different forms
-WITHHELD = frozenset({"banned_token_ids"})  # from clients
+WITHHELD = frozenset({"banned_token_ids", "bad_words_ids"})  # from clients
+MOST_TEXTS = 1000  # that are looked for at every token
 ALIKE = {
     PARAMETER_NAMES.get(option.name, option.name): option for option in OPTIONS if option.name not in BY_ENDPOINT | WITHHELD
 }  # options that all endpoints take, under the names that clients use
@@ -56,7 +57,9 @@ class SamplingExtras(SharedParameters, OptionForms):
     """Part of every request body that generates: the options of the table, some in another form, and a few words more."""
 
     top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
-    logit_bias: dict[str, float] | None = Field(None, description="Token id to what is added to its logit.")
+    logit_bias: dict[str, float] | None = Field(
+        None, description="Token id, or a text, which means all of its tokens, to what is added to its logit."
+    )
     seed: int | None = Field(None, description="The same seed gives the same tokens, whatever else the server does.")
     stop_inside: bool | None = Field(
         None, description="Whether stop strings also end an output that does not satisfy its constraint yet; unless given, they do."
@@ -118,6 +121,8 @@ def sampling_of(
     given |= {name: read(given[name]) for name, read in READ.items() if name in given}
     stop = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     _check("stop", len(stop), settings.max_stop, "stop strings")
+    for name in ("bad_words", "dry_sequence_breakers"):
+        _check(name, len(given.get(name, ())), MOST_TEXTS, "texts")
     _check("n", body.n or 1, settings.max_n, "outputs of one request")
     _check("logprobs", logprobs or 0, settings.max_logprobs, "alternatives of a token")
     asked = body.max_tokens if max_tokens is None else max_tokens
@@ -132,14 +137,9 @@ def _check(param: str, value: int, limit: int | None, what: str) -> None:
         raise ApiError(400, message, param=param, code="limit_exceeded")
 
 
-def _biases(bias: Mapping[str, float]) -> dict[int, float]:
-    return {_token_id(name): value for name, value in bias.items()}
-
-
-def _token_id(name: str) -> int:
-    if not (name.isascii() and name.isdigit()):
-        raise ApiError(400, f"logit_bias: {name!r} is not a token id", param="logit_bias", code="invalid_value")
-    return int(name)
+def _biases(bias: Mapping[str, float]) -> dict[int | str, float]:
+    """Names made of digits are token ids, all others texts."""
+    return {int(name) if name.isascii() and name.isdigit() else name: value for name, value in bias.items()}
 
 
 # What the values of JSON become.

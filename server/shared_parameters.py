@@ -24,8 +24,6 @@ class SharedParameters(Body):
 
     refused = MappingProxyType(
         {
-            "allowed_token_ids": "say what may come with choice, regex or another constraint",
-            "bad_words": "say what may come with a regex or grammar, or lower single tokens with logit_bias",
             "cache_salt": _SHARED,
             "chat_template": _OPERATOR,
             "kv_transfer_params": "one server computes prompts and outputs",

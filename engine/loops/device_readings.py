@@ -19,6 +19,7 @@ class Read(NamedTuple):
     bans_overridden: Tensor
     top_token: Tensor
     top_logprob: Tensor
+    share: Tensor
     state: Tensor  # [rows], as the two below
     pending: Tensor
     flags: Tensor

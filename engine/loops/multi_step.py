@@ -5,13 +5,14 @@ numbers are numbered there. A row that cannot go on without the host (its next s
 refused by the budget, its text is complete) draws nothing until the visit is over, and the other rows go on. What the device cannot
 see, stop strings and end-of-text of free text, the host finds in the tokens, and drops those behind it.
 
-Rows that need the host at every step keep the whole batch from it: penalties (which count tokens), `min_tokens`, forced text taken
-ahead (`jump_forward`), masks near the limit of tokens, constraints whose masks are made on the host, and a value that is ended
-because the model loops in it. A visit is over before such a loop may be seen.
+Rows that need the host at every step keep the whole batch from it: penalties (which count tokens), DRY, n-grams and bad words
+(which read the text), mirostat (which follows what is drawn), `min_tokens`, forced text taken ahead (`jump_forward`), masks near
+the limit of tokens, constraints whose masks are made on the host, and a value that is ended because the model loops in it. A visit
+is over before such a loop may be seen.
 
 A step reads and writes the same addresses each time. So on a GPU it is captured in a CUDA graph (`graphs.py`), one for each number
-of rows in `BUCKETS` and each set of sampler stages; rows beyond those in use pad. Batches with biased or banned tokens are not
-captured.
+of rows in `BUCKETS` and each set of sampler stages; rows beyond those in use pad. Batches with biased or banned tokens, or with
+programs of stages, are not captured.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class MultiStep:
         sampling_inputs = self._wishes(sequences)
         of_slots = [self._slots.of(sequence) for sequence in sequences]
         num_rows = len(sequences)
-        captures = self._graphs is not None and sampling_inputs.rows.bias is None
+        captures = self._graphs is not None and sampling_inputs.rows.bias is None and sampling_inputs.rows.programs is None
         padded = bucket_of(num_rows) if captures else num_rows
         has_adapters = max(start.adapters) >= 0
 
@@ -192,6 +193,7 @@ class StepMemory:
             bans_overridden=empty(torch.bool),
             top_token=empty(torch.int64, num_top),
             top_logprob=empty(torch.float32, num_top),
+            share=empty(torch.float32, 0),  # nobody who learns from it is drawn here
         )
 
 
@@ -204,7 +206,7 @@ def bucket_of(num_rows: int) -> int:
 def needs_host(sequence: Sequence) -> bool:
     """Whether the next draws of a sequence depend on what only the host knows."""
     sampling, guide = sequence.sampling, sequence.guide
-    if sampling.has_penalties or sampling.must_continue:
+    if sampling.follows_text:
         return True
     if guide is None:
         return False

@@ -41,7 +41,7 @@ def admit(
         request=request,
         max_tokens=max_tokens,
         min_tokens=min(min_tokens, max_tokens),
-        sampling=_sampling(request, vocabulary),
+        sampling=_sampling(request, vocabulary, guide),
         detokenizer=Detokenizer(vocabulary.text_tokens),
         stop_matcher=_stop_matcher(request.sampling),
         guide=guide,
@@ -67,13 +67,14 @@ def _check_prompt(token_ids: Tokens[int], vocabulary: Vocabulary, limits: Limits
             raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {last}").about("prompt")
 
 
-def _sampling(request: Request, vocabulary: Vocabulary) -> SequenceSampling:
+def _sampling(request: Request, vocabulary: Vocabulary, guide: Guide | None) -> SequenceSampling:
     try:
         return SequenceSampling(
             request.sampling,
             vocab_size=vocabulary.size,
             prompt_token_ids=request.prompt_token_ids,
-            eos_token_ids=vocabulary.eos_token_ids,
+            eos_token_ids=vocabulary.eos_token_ids if guide is None else guide.end_ids,
+            spellings=vocabulary.text_tokens,
         )
     except SamplingError as error:
         raise RequestError(str(error)) from error

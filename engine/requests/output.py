@@ -22,6 +22,7 @@ class TokenRecord:
     kept_mass: float | None  # probability the model gave to the allowed tokens; None when not sampled
     num_allowed: int  # tokens the constraint allowed, end-of-text tokens included
     top: tuple[TokenLogprob, ...] = ()  # the model's most probable tokens, as many as were asked for
+    share: float | None = None  # with which probability it was drawn, where mirostat goes on from that; None without a choice
 
     @property
     def is_only_choice(self) -> bool:

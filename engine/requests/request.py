@@ -83,7 +83,7 @@ class Request:
 
 def _refuse_contradictions(sampling: SamplingParams) -> None:
     """Options that would end or prolong the output against the constraint."""
-    given = {"stop": sampling.stop, "ignore_eos": sampling.ignore_eos, "min_tokens": sampling.min_tokens}
+    given = {"stop": sampling.stop, "ignore_eos": sampling.ignore_eos}
     for name, value in given.items():
         if value:
             raise RequestError(

@@ -203,7 +203,7 @@ class Sequence:
     def _append(self, record: TokenRecord) -> None:
         self.token_ids.append(record.token_id)
         self.records.append(record)
-        self.sampling.accept(record.token_id)
+        self.sampling.accept(record.token_id, record.share)
         self._show(self.detokenizer.feed(record.token_id))
         if self._is_stopped_by(record.token_id):
             self.finish("stop")

@@ -102,7 +102,7 @@ class Swarm(SearchGroup):
         looked = [seen[sequence] for sequence in sequences]
         scores = torch.stack([each.score for each in looked])
         rows = self._packer_of_draws.pack([sequence.sampling for sequence in sequences])
-        tokens = draw(scores, scores > NEVER, rows).tolist()
+        tokens = draw(scores, scores > NEVER, rows)[0].tolist()
         temperature = self.facade.request.sampling.temperature
         mass = _log_mass(scores, temperature) - _log_mass(torch.stack([each.unmasked for each in looked]), temperature)
         return [

@@ -2,8 +2,8 @@
 
     metadata   "maskwright": "session", "header": JSON, "digest": BLAKE2b of the header and of all tensors
     tensors    "prompt", "tokens" int64; "logprob", "kept_mass" float64 (NaN where the model was not asked); "num_allowed",
-               "num_top", "top_token" int64, "top_logprob" float64; "model.0", "model.1", ... and "draft.0", ...: what the caches
-               keep
+               "num_top", "top_token" int64, "top_logprob", "share" float64; "model.0", "model.1", ... and "draft.0", ...: what
+               the caches keep
 
 Nothing in it is executed or decides what is imported. Everything is checked on loading: the container by safetensors, the digest,
 and then each value for its type and range; whatever is wrong is a `SessionError`.
@@ -33,6 +33,13 @@ from ..requests.output import FinishReason, TokenRecord
 from .snapshot import Belonging, KeptCache, Progress, Snapshot
 
 FORMAT = 1
+FIRST_OPTIONS = frozenset(  # of sampling, that every file has; those that came later are off where they are missing
+    {
+        "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "logit_bias",
+        "banned_token_ids", "seed", "max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "include_stop_in_output",
+        "logprobs", "n", "best_of", "jump_forward",
+    }
+)  # fmt: skip
 KIND = "session"
 RECORD_ARRAYS = {
     "tokens": torch.int64,
@@ -42,6 +49,7 @@ RECORD_ARRAYS = {
     "num_top": torch.int64,
     "top_token": torch.int64,
     "top_logprob": torch.float64,
+    "share": torch.float64,
 }
 
 
@@ -153,7 +161,7 @@ def _sampling(found: dict[str, Any], num_records: int) -> SamplingParams:
     """Its own checks are those of any user's; a SamplingError is a ValueError."""
     known = {field.name for field in fields(SamplingParams)}
     found = {"loop_bound": 0, **found}  # files that were written before there was one
-    _require(set(found) == known, f"sampling has the fields {', '.join(sorted(found))}")
+    _require(FIRST_OPTIONS <= set(found) <= known, f"sampling has the fields {', '.join(sorted(found))}")
     sampling = SamplingParams(**{**found, "logit_bias": dict(found["logit_bias"])})
     _require(sampling.num_copies == 1 and sampling.seed is not None, "sampling is not that of one output with a seed")
     _require(num_records <= sampling.max_tokens, "there are more tokens than max_tokens")
@@ -219,20 +227,25 @@ def _record_arrays(records: tuple[TokenRecord, ...]) -> dict[str, Tensor]:
         "num_top": [len(record.top) for record in records],
         "top_token": [each.token_id for each in top],
         "top_logprob": [each.logprob for each in top],
+        "share": [math.nan if record.share is None else record.share for record in records],
     }
     return {name: torch.tensor(column, dtype=RECORD_ARRAYS[name]) for name, column in columns.items()}
 
 
 def _records(tensors: dict[str, Tensor]) -> tuple[TokenRecord, ...]:
+    if "share" not in tensors:  # files that were written before there was mirostat
+        tensors = {**tensors, "share": torch.full_like(tensors["logprob"], math.nan)}
     columns = {name: _array(tensors, name, dtype).tolist() for name, dtype in RECORD_ARRAYS.items()}
     num_top = columns["num_top"]
     _require(all(0 <= count <= len(columns["top_token"]) for count in num_top), "num_top is out of range")
     _require(sum(num_top) == len(columns["top_token"]) == len(columns["top_logprob"]), "num_top does not add up")
     top = map(TokenLogprob, columns["top_token"], columns["top_logprob"])
-    rows = zip(*(columns[name] for name in ("tokens", "logprob", "kept_mass", "num_allowed", "num_top")), strict=True)
+    rows = zip(*(columns[name] for name in ("tokens", "logprob", "kept_mass", "num_allowed", "num_top", "share")), strict=True)
     return tuple(
-        TokenRecord(token_id, _known(logprob), _known(kept_mass), num_allowed, tuple(next(top) for _ in range(count)))
-        for token_id, logprob, kept_mass, num_allowed, count in rows
+        TokenRecord(
+            token_id, _known(logprob), _known(kept_mass), num_allowed, tuple(next(top) for _ in range(count)), _known(share)
+        )
+        for token_id, logprob, kept_mass, num_allowed, count, share in rows
     )
 
 

@@ -17,7 +17,7 @@ from ...kernels.sampler.reference import (
     LOWEST,
     NEVER,
     biased,
-    filtered_weights,
+    drawing_weights,
     find_stages,
     finite,
     penalised,
@@ -43,9 +43,7 @@ def probabilities(
     best, token = score.max(-1, keepdim=True)
     greedy = torch.zeros_like(score, dtype=torch.float64).scatter_(-1, token, 1.0)
     drawn = rows.parameters.temperature > 0
-    temperature = rows.parameters.temperature.masked_fill(~drawn, 1)[:, None]
-    lag = score - best.clamp(min=LOWEST)
-    weights = filtered_weights(lag, temperature, rows.parameters, rows.stages or find_stages(rows)).double()
+    weights = drawing_weights(score - best.clamp(min=LOWEST), rows, rows.stages or find_stages(rows)).double()
     return torch.where(drawn[:, None], weights / weights.sum(-1, keepdim=True), greedy)
 
 

@@ -92,7 +92,8 @@ class StepSampler:
         for row, token_id in enumerate(decide(target, list(made.values()), [sequence.sampling for sequence in tested])):
             record = drawn[places[row]]
             assert isinstance(record, TokenRecord)
-            drawn[places[row]] = replace(record, token_id=token_id, logprob=float(logprobs[row, token_id]))
+            share = None if record.share is None else float(target[row, token_id])
+            drawn[places[row]] = replace(record, token_id=token_id, logprob=float(logprobs[row, token_id]), share=share)
         return drawn
 
     def masks(self, sequences: list[Sequence]) -> tuple[Tensor | None, Tensor | None]:
@@ -108,7 +109,7 @@ class StepSampler:
 
 def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
     """What was drawn for each sequence, or why nothing was. Waits for the device."""
-    token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs = (part.tolist() for part in sampled)
+    token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs, shares = (part.tolist() for part in sampled)
     drawn: list[Drawn] = []
     for row, sequence in enumerate(sequences):
         if token_ids[row] == INVALID:
@@ -120,5 +121,6 @@ def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
         sequence.bans_overridden |= overridden[row]
         num_top = sequence.request.sampling.logprobs or 0
         top = tuple(map(TokenLogprob, top_ids[row][:num_top], top_logprobs[row][:num_top]))
-        drawn.append(TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top))
+        share = shares[row][0] if sequence.sampling.mirostat is not None and allowed[row] > 1 else None
+        drawn.append(TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top, share))
     return drawn

@@ -22,7 +22,7 @@ They mean this, where `random` is a deterministic number in [0, 1) made of (seed
             if count > 0: score[token] -= presence_penalty
 
         best = max(score[t] for t in allowed)
-        if temperature == 0:
+        if temperature == 0:                                               # whatever else the row wants
             token = the lowest t in allowed with score[t] == best
         else:
             lag = {t: score[t] - best for t in allowed}                    # <= 0
@@ -33,6 +33,9 @@ They mean this, where `random` is a deterministic number in [0, 1) made of (seed
             if min_p:      keep t with weight[t] >= min_p
             token = the first kept t, by id, where the weights of kept tokens up to and including t sum to more than
                     random * (their total)
+
+        if the row has a program: in place of temperature and filters above, its steps in their order (`shaping.py`); of what they
+            keep, the token is drawn in the same way, and share is its weight / the weights of all kept tokens
 
         logprob = model[token] - logsumexp(model)
         kept_mass = sum(exp(model[t] - logsumexp(model)) for t in masked_in)

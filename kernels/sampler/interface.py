@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .parameters import ParameterArrays
+from .programs import Programs
 
 UNCONSTRAINED = -1  # in mask_index: this row may draw every token
 MISSING = -2  # in mask_index: the mask of this row is not there yet; nothing is drawn
@@ -28,6 +29,7 @@ class Stages(NamedTuple):
     any_draw: bool = True  # some row has temperature > 0
     filters: frozenset[str] = frozenset()  # those of the table that some row uses
     max_top_k: int = 0
+    wants_share: bool = False  # of some row it matters how probable its token was when it was drawn
 
 
 class SamplerRows(NamedTuple):
@@ -39,6 +41,7 @@ class SamplerRows(NamedTuple):
     stages: Stages | None = None  # None: found out from the arrays, which waits for the device
     bias: TokenValues | None = None  # added to the logit; -inf bans the token
     history: TokenValues | None = None  # tokens seen so far and how often in the output; 0 = in the prompt only
+    programs: Programs | None = None  # of rows whose stages are not the plain ones; such a row has its filters in its program alone
 
 
 class Sampled(NamedTuple):
@@ -52,6 +55,7 @@ class Sampled(NamedTuple):
     bans_overridden: Tensor  # [rows] bool, bans covered every allowed token and were ignored
     top_token: Tensor  # [rows, n] int64, most probable tokens of the model first, lower id first on ties
     top_logprob: Tensor  # [rows, n] float32
+    share: Tensor  # [rows, 1] float32, the probability of the draw of a row with a program; [rows, 0] if nobody wants it
 
 
 def slice_rows(rows: SamplerRows, block: slice) -> SamplerRows:
@@ -62,8 +66,8 @@ def slice_rows(rows: SamplerRows, block: slice) -> SamplerRows:
 def slice_field(value: Any, block: slice) -> Any:
     if isinstance(value, Tensor):
         return value[block]
-    if isinstance(value, ParameterArrays):
-        return ParameterArrays(*(array[block] for array in value))
+    if isinstance(value, ParameterArrays | Programs):
+        return type(value)(*(array[block] for array in value))
     return slice_lists(value, block) if isinstance(value, TokenValues) else value
 
 
@@ -87,6 +91,8 @@ def check_arrays(
             raise ValueError(f"{name} must have shape ({num_rows},), one per row of logits, got {tuple(value.shape)}")
         if isinstance(value, TokenValues) and value.offsets.shape != (num_rows + 1,):
             raise ValueError(f"{name}.offsets must have shape ({num_rows + 1},), got {tuple(value.offsets.shape)}")
+    if rows.programs is not None and not num_rows == len(rows.programs.codes) == len(rows.programs.values):
+        raise ValueError(f"programs must have {num_rows} rows, one per row of logits, got {len(rows.programs.codes)}")
     if (mask_rows is None) != (mask_index is None):
         raise ValueError("mask_rows and mask_index must be given together")
     if mask_rows is not None and mask_index is not None:

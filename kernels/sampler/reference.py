@@ -22,6 +22,7 @@ from .interface import (
     slice_rows,
 )
 from .parameters import FILTERS, ParameterArrays
+from .shaping import shaped_weights
 from .uniform import uniform
 
 NEVER = float("-inf")  # the score of a token that may not be drawn; no other token has it
@@ -76,7 +77,7 @@ def sample_block(
     masked_in = unpack_masks(mask_rows, mask_index, vocab_size)
     allowed, bans_overridden = without_bans(masked_in, rows.bias, model)
     score = penalised(biased(model, rows.bias), rows)
-    token = draw(score, allowed, rows)
+    token, share = draw(score, allowed, rows)
     log_total = log_sum_exp(model)
     top_token, top_logprob = top_logprobs(model, log_total, num_top_logprobs)
     return Sampled(
@@ -87,6 +88,7 @@ def sample_block(
         bans_overridden=bans_overridden,
         top_token=top_token,
         top_logprob=top_logprob,
+        share=share,
     )
 
 
@@ -162,23 +164,37 @@ def find_stages(rows: SamplerRows) -> Stages:
         any_draw=bool((parameters.temperature > 0).any()),
         filters=frozenset(name for name, off in FILTERS.items() if bool((getattr(parameters, name) != off).any())),
         max_top_k=int(parameters.top_k.max()) if len(parameters.top_k) else 0,
+        wants_share=rows.programs is not None,
     )
 
 
-def draw(score: Tensor, allowed: Tensor | None, rows: SamplerRows) -> Tensor:
-    """[rows] int64 token ids, NO_TOKEN where nothing is allowed."""
+def draw(score: Tensor, allowed: Tensor | None, rows: SamplerRows) -> tuple[Tensor, Tensor]:
+    """[rows] int64 token ids, NO_TOKEN where nothing is allowed; [rows, 0 or 1] float32, the probabilities of these draws."""
     if allowed is not None:
         score = torch.where(allowed, score, NEVER)
     token = score.argmax(-1)  # the first of equals
     best = score.gather(-1, token[:, None])
     nothing_allowed = best[:, 0] == NEVER
     stages = rows.stages or find_stages(rows)
+    share = score.new_full((len(score), int(stages.wants_share)), float("nan"))
     if stages.any_draw:
         drawn = rows.parameters.temperature > 0
-        temperature = rows.parameters.temperature.masked_fill(~drawn, 1)[:, None]
-        weights = filtered_weights(score - best.clamp(min=LOWEST), temperature, rows.parameters, stages)
+        weights = drawing_weights(score - best.clamp(min=LOWEST), rows, stages)
         token = torch.where(drawn, inverse_cdf(weights, uniform(rows.seed, rows.position)), token)
-    return token.masked_fill(nothing_allowed, NO_TOKEN)
+        if stages.wants_share:
+            share = (weights.gather(-1, token[:, None]).double() / weights.sum(-1, keepdim=True)).float()
+    return token.masked_fill(nothing_allowed, NO_TOKEN), share
+
+
+def drawing_weights(lag: Tensor, rows: SamplerRows, stages: Stages) -> Tensor:
+    """[rows, V] int64 weights, as all stages leave them; those of greedy rows mean nothing. lag: [rows, V] score less the best."""
+    temperature = rows.parameters.temperature
+    temperature = temperature.masked_fill(temperature <= 0, 1)[:, None]
+    weights = filtered_weights(lag, temperature, rows.parameters, stages)
+    if rows.programs is not None:
+        for row, shaped in shaped_weights(lag, rows.programs, rows.seed, rows.position):
+            weights[row] = fixed_point(shaped[None])[0]
+    return weights
 
 
 def filtered_weights(lag: Tensor, temperature: Tensor, parameters: ParameterArrays, stages: Stages) -> Tensor:

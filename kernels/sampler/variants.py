@@ -12,6 +12,7 @@ from .gpu.draw import draw_kernel
 from .gpu.edits import edit_kernel
 from .gpu.launch import ENTRIES, TILE
 from .gpu.leaders import leaders_kernel
+from .gpu.programs import CANDIDATES, program_kernel
 from .gpu.scores import STATISTICS_CHUNK, Chunks, Scored
 from .gpu.thresholds import threshold_kernel, weigh_kernel
 from .interface import TokenValues
@@ -32,7 +33,7 @@ PARAMETER_TYPES = ParameterArrays(*("*i32" if dtype == torch.int32 else "*fp32" 
 TOKEN_TYPES: Any = ("*i64", "*i64", "*fp32")  # of TokenValues
 ROW_TYPES = {"seed": "*i64", "position": "*i64", "limits": "*fp32"}
 GROUP_TYPES = {"group_max": "*fp32", "group_sum": "*fp32", "reached": "*i32"}
-OUT_TYPES = {"token_out": "*i64", "logprob_out": "*fp32", "kept_mass_out": "*fp64", "num_allowed_out": "*i64"}
+OUT_TYPES = {"token_out": "*i64", "logprob_out": "*fp32", "kept_mass_out": "*fp64", "num_allowed_out": "*i64", "share_out": "*fp32"}
 ALIGNED = ("scored.logits", "scored.logits_stride", "scored.vocab_size")
 MIXED = {"HAS_MASKS": True, "HAS_EDITS": True, "HAS_DRAWS": True, "HAS_GROUPS": True}  # a batch in which rows want everything
 PLAIN = {"HAS_MASKS": True, "HAS_EDITS": False, "HAS_DRAWS": True, "HAS_GROUPS": False}  # constrained and free, no filters
@@ -51,15 +52,18 @@ def chunk_variant(name: str, dtype: str, flags: dict[str, bool], aligned: bool, 
     )
 
 
-def draw_variant(name: str, *, edits: bool, draws: bool, limits: bool, masks: bool = True, aligned: bool = True) -> Variant:
+def draw_variant(
+    name: str, *, edits: bool, draws: bool, limits: bool, programs: bool = False, masks: bool = True, aligned: bool = True
+) -> Variant:
     flags = {"HAS_MASKS": masks, "HAS_EDITS": edits, "HAS_DRAWS": draws, "HAS_LIMITS": limits, "ALIGNED": aligned}
+    flags |= {"HAS_PROGRAMS": programs, "HAS_SHARES": programs}
     return Variant(
         name=f"draw {name} bf16",
         kernel=draw_kernel,
-        types={**scored_types("*bf16", "*u8"), **ROW_TYPES, **OUT_TYPES},
+        types={**scored_types("*bf16", "*u8"), **ROW_TYPES, "shapes": "*fp32", **OUT_TYPES},
         constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, **flags},
         aligned=ALIGNED if aligned else (),
-        max_registers=160 if aligned else 255,  # one block a row: there are few of them
+        max_registers=160 if aligned and not programs else 255,  # one block a row: there are few of them
         max_stack=0 if aligned else 32,
         elements=PER_THREAD,
     )
@@ -115,6 +119,19 @@ VARIANTS = [
     draw_variant("greedy", edits=False, draws=False, limits=False),
     draw_variant("plain", edits=False, draws=True, limits=False),
     draw_variant("mixed", edits=True, draws=True, limits=True),
+    draw_variant("programs", edits=True, draws=True, limits=True, programs=True),
+    Variant(
+        name="programs bf16",
+        kernel=program_kernel,
+        types={
+            **scored_types("*bf16", "*u8"), **ROW_TYPES, "codes": "*i32", "values": "*fp32", "num_steps": "i32", "shapes": "*fp32",
+            "candidates": "*fp32",
+        },
+        constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, "ROOM": CANDIDATES, **everything(True)},
+        aligned=ALIGNED,
+        num_warps=16,
+        max_stack=320,  # what a stage does not need while it reads the row
+    ),
     draw_variant("free unaligned", edits=False, draws=True, limits=False, masks=False, aligned=False),
     *(
         Variant(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -13,18 +14,28 @@ from ..errors import ApiError
 from ..requested_constraint import ConstraintNames
 from ..sampling_options import SamplingExtras
 
-_NO_SAMPLER = "there is no such sampler here; leave it at its neutral value"
-_OF_SAMPLER = "It belongs to a sampler that is not there."
-_STAGES = {  # samplers by their names there, and the options here that they stand for
-    "penalties": ("repetition_penalty", "presence_penalty", "frequency_penalty"),
-    "top_k": ("top_k",),
-    "top_p": ("top_p",),
-    "min_p": ("min_p",),
-    "temperature": ("temperature",),
+_STAGES = {  # samplers by their names there, and the stages here
+    "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "temperature": "temperature", "top_n_sigma": "top_n_sigma",
+    "typ_p": "typical_p", "typical_p": "typical_p", "xtc": "xtc",
+}  # fmt: skip
+_EDITS = {  # samplers that come before all stages, and what switches them off
+    "penalties": {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0},
+    "dry": {"dry_multiplier": 0.0},
 }
-_LETTERS = {"e": "penalties", "k": "top_k", "p": "top_p", "m": "min_p", "t": "temperature"}
-_ABSENT = ("dry", "top_n_sigma", "typ_p", "typical_p", "xtc", "infill", "adaptive_p")
-_ABSENT_LETTERS = "dsyxi"
+_LETTERS = {"e": "penalties", "d": "dry", "k": "top_k", "p": "top_p", "m": "min_p", "t": "temperature"} | {
+    "s": "top_n_sigma", "y": "typ_p", "x": "xtc", "i": "infill",
+}  # fmt: skip
+_ABSENT = ("infill", "adaptive_p")
+_OF_MIROSTAT = ("temperature", "mirostat")  # with it llama.cpp has no other stages
+_UNDER_MIROSTAT = (
+    "samplers", "top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "xtc_probability", "repeat_penalty", "dry_multiplier",
+)  # fmt: skip
+_NEUTRAL: Mapping[str, tuple[str, float]] = MappingProxyType(  # of a stage that is left out: what its option is then
+    {
+        "temperature": ("temperature", 1.0), "top_k": ("top_k", 0), "top_p": ("top_p", 1.0), "min_p": ("min_p", 0.0),
+        "top_n_sigma": ("top_n_sigma", 0.0), "typical_p": ("typical_p", 1.0), "xtc": ("xtc_probability", 0.0),
+    }
+)  # fmt: skip
 LOWEST = -3e38  # a bias that no logit makes up for
 # How a completion's parameters are called here.
 NAMES = {"max_tokens": "n_predict", "logprobs": "n_probs", "repetition_penalty": "repeat_penalty", "n": "n_cmpl"} | {
@@ -40,12 +51,6 @@ class LlamaCompletionBody(SamplingExtras, ConstraintNames):
 
     refused = MappingProxyType(
         {
-            "dry_multiplier": _NO_SAMPLER,
-            "dynatemp_range": _NO_SAMPLER,
-            "mirostat": _NO_SAMPLER,
-            "top_n_sigma": _NO_SAMPLER,
-            "typical_p": _NO_SAMPLER,
-            "xtc_probability": _NO_SAMPLER,
             "image_data": "this model reads text",
             "lora": "there is one model",
             "min_keep": "filters keep what they say",
@@ -57,8 +62,7 @@ class LlamaCompletionBody(SamplingExtras, ConstraintNames):
     )
     neutral = MappingProxyType(
         {
-            "dry_multiplier": (0,), "dynatemp_range": (0,), "mirostat": (0,), "top_n_sigma": (-1,), "typical_p": (1,),
-            "xtc_probability": (0,), "min_keep": (0, 1), "n_indent": (0,), "t_max_predict_ms": (0, -1), "lora": ([],),
+            "min_keep": (0, 1), "n_indent": (0,), "t_max_predict_ms": (0, -1), "lora": ([],),
         }
     )  # fmt: skip
     prompt: str | list[Any] | dict[str, Any] = Field(
@@ -76,23 +80,16 @@ class LlamaCompletionBody(SamplingExtras, ConstraintNames):
     logit_bias: dict[str, float | bool] | list[list[Any]] | None = Field(  # type: ignore[assignment]  # a form of its own
         None, description="Pairs of a token id, or a text, and what is added to its logits; false: it never comes."
     )
-    samplers: str | list[str] | None = Field(None, description="Those that are in force, applied in an order of their own.")
+    samplers: str | list[str] | None = Field(
+        None, description="Those that are in force, in this order; penalties and dry come first. Else the order of `stages`."
+    )
     return_tokens: bool | None = Field(None, description="Whether answers have the token ids; streams always do.")
     timings_per_token: bool | None = Field(None, description="Whether every piece of a stream has timings.")
     response_fields: list[str] | None = Field(None, description="Members that are told; a slash leads into an object.")
     id_slot: Annotated[int | None, Ignored("Requests have no fixed places.", (-1,))] = None
     n_keep: Annotated[int | None, Ignored("What is too long is refused, not shifted.", (0,))] = None
     n_discard: Annotated[int | None, Ignored("What is too long is refused, not shifted.", (0,))] = None
-    repeat_last_n: Annotated[int | None, Ignored("Penalties look at the whole text.", (-1, 64))] = None
     return_progress: Annotated[bool | None, Ignored("Progress of the prompt is not told.")] = None
-    dry_base: Annotated[float | None, Ignored(_OF_SAMPLER, (1.75,))] = None
-    dry_allowed_length: Annotated[int | None, Ignored(_OF_SAMPLER, (2,))] = None
-    dry_penalty_last_n: Annotated[int | None, Ignored(_OF_SAMPLER, (-1, 64))] = None
-    dry_sequence_breakers: Annotated[list[str] | None, Ignored(_OF_SAMPLER, (["\n", ":", '"', "*"],))] = None
-    dynatemp_exponent: Annotated[float | None, Ignored(_OF_SAMPLER, (1,))] = None
-    mirostat_tau: Annotated[float | None, Ignored(_OF_SAMPLER, (5,))] = None
-    mirostat_eta: Annotated[float | None, Ignored(_OF_SAMPLER, (0.1,))] = None
-    xtc_threshold: Annotated[float | None, Ignored(_OF_SAMPLER, (0.1,))] = None
     return_token_ids: Annotated[bool | None, Ignored("See return_tokens.")] = None
     return_tokens_as_token_ids: Annotated[bool | None, Ignored("See n_probs, which tells ids.")] = None
 
@@ -169,17 +166,26 @@ def _biases(given: Any, llm: LLM) -> dict[str, float]:
 
 
 def _samplers(body: LlamaCompletionBody) -> dict[str, Any]:
-    """Options that are off because their sampler is not among those that are asked for."""
+    """The stages that are asked for, and what is off because its sampler is not among them. Mirostat leaves no other stages."""
+    asked, off_everything = body.sampling_extras, {name: value for off in _EDITS.values() for name, value in off.items()}
+    if asked.get("mirostat") and not asked.get("stages"):
+        body.ignored.extend(name for name in _UNDER_MIROSTAT if getattr(body, name) is not None)
+        return {"stages": list(_OF_MIROSTAT), **off_everything}
     if body.samplers is None:
         return {}
     names = body.samplers if isinstance(body.samplers, list) else [_LETTERS.get(each, each) for each in body.samplers]
-    unknown = next((name for name in names if name not in _STAGES and name not in (*_ABSENT, *_ABSENT_LETTERS)), None)
+    unknown = next((name for name in names if name not in {**_STAGES, **_EDITS} and name not in _ABSENT), None)
     if unknown is not None:
-        message = f"samplers: there is no sampler {unknown!r}; known are {', '.join((*_STAGES, *_ABSENT))}"
+        message = f"samplers: there is no sampler {unknown!r}; known are {', '.join((*_EDITS, *_STAGES, *_ABSENT))}"
         raise ApiError(400, message, param="samplers", code="invalid_value")
-    kept = [name for name in names if name in _STAGES]
-    if kept != [name for name in ("penalties", "temperature", "top_k", "top_p", "min_p") if name in kept]:
+    edits = [name for name in names if name in _EDITS]
+    if edits != [name for name in _EDITS if name in names[: len(edits)]]:
         body.ignored.append("samplers (their order)")
-    neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "temperature": 1.0, "repetition_penalty": 1.0}
-    off = (option for name, options in _STAGES.items() if name not in kept for option in options)
-    return {option: neutral.get(option, 0.0) for option in off}
+    stages = list(dict.fromkeys(_STAGES[name] for name in names if name in _STAGES))
+    off = {name: value for edit in _EDITS if edit not in edits for name, value in _EDITS[edit].items()}
+    return off | _off(stages) | {"stages": stages}
+
+
+def _off(stages: Sequence[str]) -> dict[str, Any]:
+    """The options of stages that are left out, as they are told; with none at all they are what switches those off."""
+    return {option: value for stage, (option, value) in _NEUTRAL.items() if stage not in stages}

@@ -27,7 +27,13 @@ from .answers import LlamaCompletion, LlamaPiece
 from .bodies import NAMES, LlamaCompletionBody, as_completion, token_prompts
 from .timings import Timer
 
-SAMPLERS = ["penalties", "temperature", "top_k", "top_p", "min_p"]  # in the order in which they are applied
+# Those of llama.cpp, in the order in which they are applied unless it is asked for another one.
+SAMPLERS = ["penalties", "dry", "temperature", "top_n_sigma", "top_k", "top_p", "typ_p", "min_p", "xtc"]
+TOLD = (  # settings that are called here as there
+    "temperature", "dynatemp_range", "dynatemp_exponent", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability",
+    "xtc_threshold", "repeat_last_n", "presence_penalty", "frequency_penalty", "dry_multiplier", "dry_base", "dry_allowed_length",
+    "dry_penalty_last_n", "mirostat", "mirostat_tau", "mirostat_eta", "ignore_eos",
+)  # fmt: skip
 router = APIRouter()
 
 
@@ -136,13 +142,13 @@ class LlamaWriter:
 
     def _settings(self, sampling: SamplingParams) -> dict[str, Any]:
         """What the output was sampled with; what there is not here is left out."""
-        body, names = self._body, ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "ignore_eos")
+        body = self._body
         limit = -1 if body.num_wanted is None else body.num_wanted
         seed = {} if sampling.seed is None else {"seed": sampling.seed}
         return seed | {
-            **{name: getattr(sampling, name) for name in names},
+            **{name: getattr(sampling, name) for name in TOLD},
             "repeat_penalty": sampling.repetition_penalty,
-            "repeat_last_n": -1,
+            "dry_sequence_breakers": list(sampling.dry_sequence_breakers),
             "stop": list(body.stop) if isinstance(body.stop, list) else [body.stop] if body.stop else [],
             "max_tokens": limit,
             "n_predict": limit,
@@ -150,7 +156,7 @@ class LlamaWriter:
             "n_probs": body.n_probs or 0,
             "logit_bias": [{"token": token_id, "bias": bias} for token_id, bias in sampling.logit_bias.items()],
             "grammar": body.grammar or "",
-            "samplers": SAMPLERS,
+            "samplers": list(sampling.stages) or SAMPLERS,
             "timings_per_token": bool(body.timings_per_token),
         }
 

@@ -33,11 +33,12 @@ from .answers import LINES, OllamaChat, OllamaGenerated, answers
 # Ollama's options, as chat completions call them.
 SAME_NAMES = (
     "temperature", "top_k", "top_p", "min_p", "seed", "stop", "presence_penalty", "frequency_penalty", "loop_bound",
+    "typical_p", "mirostat", "mirostat_tau", "mirostat_eta", "repeat_last_n",
 )  # fmt: skip
 HONOURED = {"num_predict": "max_tokens", "repeat_penalty": "repetition_penalty"} | {name: name for name in SAME_NAMES}
 IGNORED_OPTIONS = (
     "num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "use_mlock", "low_vram", "numa",
-    "repeat_last_n", "tfs_z", "typical_p", "mirostat", "mirostat_eta", "mirostat_tau", "penalize_newline", "vocab_only", "f16_kv",
+    "tfs_z", "penalize_newline", "vocab_only", "f16_kv",
 )  # fmt: skip
 NAMES = {ours: f"options.{theirs}" for theirs, ours in HONOURED.items()} | {"response_format": "format"}
 NAMES |= {"reasoning_effort": "think", "chat_template_kwargs.enable_thinking": "think"}

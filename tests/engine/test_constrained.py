@@ -148,7 +148,7 @@ def test_a_stop_token_ends_a_complete_output_like_end_of_text(engine):
 
 @pytest.mark.parametrize(
     ("sampling", "named"),
-    [({"stop": "x"}, "stop"), ({"ignore_eos": True}, "ignore_eos"), ({"min_tokens": 2}, "min_tokens")],
+    [({"stop": "x"}, "stop"), ({"ignore_eos": True}, "ignore_eos")],
 )
 def test_options_that_contradict_a_constraint_are_refused(sampling, named):
     with pytest.raises(RequestError, match=f"{named}=.* contradicts a constraint"):

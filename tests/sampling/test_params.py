@@ -18,7 +18,7 @@ REFUSED: list[tuple[str, Any]] = [
     *(("min_p", value) for value in (-0.01, 1.01, math.nan)),
     *(("repetition_penalty", value) for value in (0, 1e-39, -1, math.inf, math.nan)),
     *((name, value) for name in ("presence_penalty", "frequency_penalty") for value in (math.nan, -math.inf, "x")),
-    *(("logit_bias", value) for value in ({-1: 1.0}, {"a": 1.0}, {1.5: 1.0}, {1: math.inf}, {1: None}, [1, 2], "1")),
+    *(("logit_bias", value) for value in ({-1: 1.0}, {"": 1.0}, {1.5: 1.0}, {1: math.inf}, {1: None}, [1, 2], "1")),
     *((name, value) for name in ("banned_token_ids", "stop_token_ids") for value in ((-1,), (1.0,), "12", 3, (True,))),
     *(("seed", value) for value in (-1, 2**64, 1.0, "1", True)),
     *(("max_tokens", value) for value in (0, -1, None, 2.0)),

@@ -24,7 +24,8 @@ TIMINGS = {
     "predicted_per_second",
 }  # fmt: skip
 SETTINGS = {
-    "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty", "stop", "max_tokens",
+    "dynatemp_range", "dynatemp_exponent", "top_n_sigma", "typical_p", "xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base",
+    "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "mirostat", "mirostat_tau", "mirostat_eta", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty", "stop", "max_tokens",
     "n_predict", "ignore_eos", "stream", "logit_bias", "n_probs", "grammar", "samplers", "timings_per_token",
 }  # fmt: skip
 
@@ -118,16 +119,16 @@ def test_samplers_that_are_left_out_are_off(http: httpx.Client) -> None:
     assert post(http, **few, samplers=["temperature", "top_k"])["content"] == post(http)["content"]
     told = post(http, **few, samplers="t")
     assert told["generation_settings"]["top_k"] == 0 and told["generation_settings"]["temperature"] == 5.0
-    answer = http.post("/completion", json={"prompt": "x", **FEW, "samplers": ["top_k", "dry", "temperature"]})
+    answer = http.post("/completion", json={"prompt": "x", **FEW, "samplers": ["top_k", "penalties", "temperature"]})
     assert answer.headers["x-maskwright-ignored"] == "samplers (their order)"
 
 
 @pytest.mark.parametrize(
     ("more", "param"),
     [
-        ({"mirostat": 2}, "mirostat"),
-        ({"typical_p": 0.5}, "typical_p"),
-        ({"xtc_probability": 0.5}, "xtc_probability"),
+        ({"mirostat": 3}, "mirostat"),
+        ({"typical_p": 0}, "typical_p"),
+        ({"xtc_probability": 1.5}, "xtc_probability"),
         ({"temprature": 1}, "temprature"),
         ({"samplers": ["best"]}, "samplers"),
         ({"logit_bias": [[1]]}, "logit_bias[0]"),

@@ -30,7 +30,6 @@ def param_of(answer: httpx.Response) -> str | None:
         ({"stop": [1]}, "stop"),
         ({"stop": ""}, "stop"),
         ({"regex": "a+", "ignore_eos": True}, "ignore_eos"),
-        ({"regex": "a+", "min_tokens": 2}, "min_tokens"),
         ({"regex": "a+", "json_schema": {}}, "regex"),
         ({"messages": []}, "messages"),
         ({"messages": [None]}, "messages[0]"),

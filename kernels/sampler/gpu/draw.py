@@ -5,9 +5,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from ...triton_support import LOG2_E
 from .chunks import kept_weights
+from .programs import depths_of, load_shape
 from .scores import (
     BEST,
+    LOWEST,
     MASKED_MAX,
     MASKED_SUM,
     MODEL_MAX,
@@ -21,26 +24,10 @@ from .scores import (
     load_scores,
     scored_row,
 )
+from .uniform import uniform
 
 FRACTION = tl.constexpr(float(1 << 40))  # weights are added up as multiples of 1 / FRACTION of the best token's: exact in any order
 NO_CHUNK = tl.constexpr(1 << 30)
-
-
-@triton.jit
-def mix64(bits):
-    """uint64: Stafford's mix 13, as in `uniform.py`."""
-    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9
-    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB
-    return bits ^ (bits >> 31)
-
-
-@triton.jit
-def uniform(seed, position):
-    """fp64 in [0, 1), a multiple of 2**-53, from int64 seed and position: `uniform.uniform`."""
-    gamma = tl.full((), 0x9E3779B97F4A7C15, tl.uint64)
-    stream = mix64(seed.to(tl.uint64) + gamma)
-    mixed = mix64(stream + (position.to(tl.uint64) + 1) * gamma)
-    return (mixed >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
 
 
 @triton.jit
@@ -53,11 +40,12 @@ def total_and_max(maxima, sums):
 
 @triton.jit
 def draw_kernel(
-    scored, parameters, seed, position, limits, chunks, token_out, logprob_out, kept_mass_out, num_allowed_out,
+    scored, parameters, seed, position, limits, shapes, chunks, token_out, logprob_out, kept_mass_out, num_allowed_out, share_out,
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr, HAS_DRAWS: tl.constexpr,
-    HAS_LIMITS: tl.constexpr, ALIGNED: tl.constexpr,
+    HAS_LIMITS: tl.constexpr, HAS_PROGRAMS: tl.constexpr, HAS_SHARES: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Grid (rows,). The fields of `Sampled` from the chunk statistics. CHUNKS: a power of two >= num_chunks."""
+    """Grid (rows,). The fields of `Sampled` from the chunk statistics. CHUNKS: a power of two >= num_chunks. shapes: of rows that
+    have programs, with HAS_PROGRAMS."""
     row = tl.program_id(0)
     numbers, plane = tl.arange(0, CHUNKS), chunks.plane
     is_chunk = numbers < chunks.num_chunks
@@ -73,16 +61,20 @@ def draw_kernel(
     best = tl.max(bests, axis=0)
     token = tl.full((), -1, tl.int64)
     logprob = float("nan")
+    share = float("nan")
     if best > NEVER:
         chunk = tl.min(tl.where(bests == best, numbers, NO_CHUNK), axis=0)  # the first of equals
         is_drawn = False
-        factor, target, width = 1.0, tl.full((), 0, tl.int64), tl.full((), 1, tl.int64)
+        factor, target, width, total = 1.0, tl.full((), 0, tl.int64), tl.full((), 1, tl.int64), tl.full((), 1, tl.int64)
         if HAS_DRAWS:
             temperature = tl.load(parameters.temperature + row)
             is_drawn = temperature > 0
             if is_drawn:
                 factor = exponent(temperature)
                 scale = tl.exp2((bests - best) * factor).to(tl.float64) * FRACTION
+                if HAS_PROGRAMS:
+                    has_program, shape = load_shape(shapes, row)
+                    scale = tl.where(has_program, FRACTION, scale)  # they weigh by the row's nearest token already
                 widths = (tl.load(planes + WEIGHT * plane, mask=is_chunk, other=0.0).to(tl.float64) * scale).to(tl.int64)
                 ends = tl.cumsum(widths, axis=0)
                 total = tl.sum(widths, axis=0)
@@ -103,14 +95,26 @@ def draw_kernel(
                 limit = tl.load(limits + row) if HAS_LIMITS else float("inf")
                 least = least_weight(parameters, row) if HAS_LIMITS else 0.0
                 chunk_best = tl.max(scores)
-                weights = kept_weights(scores, chunk_best, best, factor, limit, least).to(tl.float64)
+                weights = kept_weights(scores, chunk_best, best, factor, limit, least)
+                if HAS_PROGRAMS:
+                    has_program, shape = load_shape(shapes, row)
+                    kept, depths = depths_of(scores, best, shape)
+                    exponents = tl.where(kept, -depths * LOG2_E, NEVER)
+                    weights = tl.where(has_program, tl.exp2(exponents - tl.maximum(tl.max(exponents), LOWEST)), weights)
+                weights = weights.to(tl.float64)
                 place = place_in_chunk((weights * FRACTION).to(tl.int64), target, width, UNITS) + chunk * CHUNK
+                if HAS_SHARES:
+                    own = tl.max(tl.where(tokens == place, exponents, NEVER))
+                    drawn_with = (tl.exp2(own).to(tl.float64) * FRACTION / total.to(tl.float64)).to(tl.float32)
+                    share = tl.where(has_program, drawn_with, share)
         token = place.to(tl.int64)
         at = place + tl.zeros((1,), tl.int32)
         chosen = load_logits(of_row.logits, at[:, None], at, scored.vocab_size, 1, False)
         logprob = ((tl.max(chosen) - model_best).to(tl.float64) - tl.log(model_total)).to(tl.float32)
     tl.store(token_out + row, token)
     tl.store(logprob_out + row, logprob)
+    if HAS_SHARES:
+        tl.store(share_out + row, share)
     # last, since a division of fp64 is a call, around which everything that is still needed is spilled
     kept_mass = masked_total / model_total * tl.exp((masked_best - model_best).to(tl.float64))
     tl.store(kept_mass_out + row, kept_mass)

@@ -4,6 +4,7 @@
     chunks      one read of the logits: what each chunk of a row holds      greedy and unfiltered rows need no more
     thresholds  how far top-k and top-p reach; what that leaves of chunks   only for rows that have them
     chunks      what the other filters leave of each chunk they reach       only for rows that have them alone
+    programs    what stages of an order of their own leave of each chunk    only for rows that have a program
     draw        a chunk, then a token in it, and what the model thought
 
 Nothing here waits for the device, if `rows.stages` is given.
@@ -23,6 +24,7 @@ from .chunks import chunk_statistics_kernel, filtered_weight_kernel
 from .draw import draw_kernel
 from .edits import edit_kernel
 from .leaders import leaders_kernel
+from .programs import CANDIDATES, SHAPE_SIZE, program_kernel
 from .scores import GROUP, PLANES, STATISTICS_CHUNK, UNIT, Chunks, Scored
 from .thresholds import threshold_kernel, weigh_kernel
 
@@ -97,7 +99,7 @@ def sample(
 ) -> Sampled:
     """Draws one token per row; `reference.sample` has the arguments. Rows of logits may be strided; columns cost a copy."""
     check_arrays(logits, rows, mask_rows, mask_index, vocab_size)
-    num_rows, device = logits.shape[0], logits.device
+    num_rows, device, stages = logits.shape[0], logits.device, rows.stages or find_stages(rows)
     sampled = Sampled(
         token=torch.empty(num_rows, dtype=torch.int64, device=device),
         logprob=torch.empty(num_rows, dtype=torch.float32, device=device),
@@ -106,23 +108,25 @@ def sample(
         bans_overridden=torch.zeros(num_rows, dtype=torch.bool, device=device),
         top_token=torch.empty(num_rows, min(num_top_logprobs, vocab_size), dtype=torch.int64, device=device),
         top_logprob=torch.empty(num_rows, min(num_top_logprobs, vocab_size), dtype=torch.float32, device=device),
+        share=torch.empty(num_rows, int(stages.wants_share), dtype=torch.float32, device=device),
     )
     if num_rows == 0:
         return sampled
-    arrays = prepare(logits, rows, mask_rows, mask_index, vocab_size)
+    arrays = prepare(logits, rows, stages, mask_rows, mask_index, vocab_size)
     with torch.cuda.device_of(logits):
         if arrays.has_edits:
             edit(arrays, sampled.bans_overridden)
         groups = read_chunks(arrays)
         limits = filter_chunks(arrays, groups) if arrays.has_filters else None
-        draw(arrays, limits, sampled)
+        shapes = run_programs(arrays) if rows.programs is not None and stages.any_draw else None
+        draw(arrays, limits, shapes, sampled)
         if sampled.top_token.shape[1]:
             rank(arrays, sampled)
     return sampled
 
 
 def prepare(
-    logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
+    logits: Tensor, rows: SamplerRows, stages: Stages, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
 ) -> Arrays:
     """The arrays of one sampling, with memory for the statistics and, where scores are edited, for the overlay."""
     num_rows, num_chunks, words = logits.shape[0], triton.cdiv(vocab_size, STATISTICS_CHUNK), triton.cdiv(vocab_size, 32)
@@ -138,7 +142,7 @@ def prepare(
     return Arrays(
         logits=logits if logits.stride(1) == 1 else logits.contiguous(),
         rows=rows,
-        stages=rows.stages or find_stages(rows),
+        stages=stages,
         mask_rows=nothing if mask_rows is None else mask_rows.view(torch.int32),
         mask_index=nothing if mask_index is None else mask_index,
         has_masks=mask_rows is not None,
@@ -200,16 +204,31 @@ def filter_chunks(arrays: Arrays, groups: tuple[Tensor, Tensor]) -> Tensor:
     return limits
 
 
-def draw(arrays: Arrays, limits: Tensor | None, sampled: Sampled) -> None:
-    """Writes all of `sampled` but the most probable tokens and whether bans were overridden."""
+def run_programs(arrays: Arrays) -> Tensor:
+    """float32 [rows, SHAPE_SIZE]: what programs keep, and how heavy it is. Chunks of their rows weigh what is left from then on."""
+    rows, num_rows, device = arrays.rows, len(arrays.logits), arrays.logits.device
+    assert rows.programs is not None
+    codes, values = rows.programs
+    shapes, candidates = (torch.empty(num_rows, size, dtype=torch.float32, device=device) for size in (SHAPE_SIZE, CANDIDATES))
+    program_kernel[(num_rows,)](
+        arrays.scored(torch.uint8), arrays.chunks, rows.seed, rows.position, codes, values, codes.shape[1], shapes, candidates,
+        CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks,
+        HAS_EDITS=arrays.has_edits, ALIGNED=arrays.is_aligned, ROOM=CANDIDATES, num_warps=16, **EXACT,
+    )  # fmt: skip
+    return shapes
+
+
+def draw(arrays: Arrays, limits: Tensor | None, shapes: Tensor | None, sampled: Sampled) -> None:
+    """Writes all of `sampled` but the most probable tokens and whether bans were overridden. shapes: of rows that have programs."""
     rows = arrays.rows
     draw_kernel[(len(arrays.logits),)](
         arrays.scored(torch.uint8), rows.parameters, rows.seed, rows.position,
-        arrays.statistics if limits is None else limits, arrays.chunks,
-        sampled.token, sampled.logprob, sampled.kept_mass, sampled.num_allowed,
+        arrays.statistics if limits is None else limits, arrays.statistics if shapes is None else shapes, arrays.chunks,
+        sampled.token, sampled.logprob, sampled.kept_mass, sampled.num_allowed, sampled.share,
         CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks,
         HAS_EDITS=arrays.has_edits, HAS_DRAWS=arrays.stages.any_draw, HAS_LIMITS=limits is not None,
-        ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+        ALIGNED=arrays.is_aligned, HAS_PROGRAMS=shapes is not None,
+        HAS_SHARES=shapes is not None and arrays.stages.wants_share, num_warps=4, **EXACT,
     )  # fmt: skip
 
 
