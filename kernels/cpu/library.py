@@ -57,13 +57,14 @@ def loaded() -> ctypes.CDLL | None:
     except OSError as problem:  # of another system
         logger.warning("%s cannot be loaded, products are slower: %s", path, problem)
         return None
-    number, address, word = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
+    number, address, word, real = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int, ctypes.c_float
     found.maskwright_multiply.argtypes = (address, word, address, number, number, address, number, address, word)
-    found.maskwright_norm.argtypes = (address, address, address, ctypes.c_float, number, number, address, address)
-    found.maskwright_silu.argtypes = (address, number, number, number, address)
+    found.maskwright_norm.argtypes = (address, address, address, real, number, number, address, address)
+    found.maskwright_gate.argtypes = (word, address, number, number, number, address)
     found.maskwright_turn.argtypes = (address,)
     found.maskwright_attend.argtypes = (address, word)
-    for function in (found.maskwright_norm, found.maskwright_silu, found.maskwright_turn, found.maskwright_attend):
+    found.maskwright_decode.argtypes = (address, address, word)
+    for function in (found.maskwright_norm, found.maskwright_gate, found.maskwright_turn):
         function.restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)
     return found if found.maskwright_use(b"auto") else None

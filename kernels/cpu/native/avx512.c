@@ -13,7 +13,7 @@
 #include "kernel.h"
 #include "between.h"
 
-const InstructionSet maskwright_avx512 = {LANES, quantize, multiply, multiply_floats, add_and_normalize, gated_silu, turn_head, attend};
+const InstructionSet maskwright_avx512 = {LANES, quantize, multiply, multiply_floats, add_and_normalize, gated, turn_head, attend, join};
 
 #if defined(__clang__)
 #pragma clang attribute pop
