@@ -1,7 +1,7 @@
 """Which decoders are computed by compiled code a step at a time, and how they are handed to it: see `kernels/cpu/decoder.py`.
 
-A step has one new token of each sequence and no adapters. Layers have Llama's parts: attention that is not latent, RMS norms, a gated
-MLP, no experts, caps or sinks; what a family has else is computed product by product, as prompts are.
+A step has one new token of each sequence and no adapters. Layers have Llama's parts: attention that is not latent, RMS norms, a
+gated MLP, no experts, caps or sinks; what a family has else is computed product by product, as prompts are.
 """
 
 from __future__ import annotations
@@ -76,13 +76,15 @@ def _layer(spec: ModelSpec, index: int, layer: Layer, linear: Callable[[str], Li
     before, after_attention, mlp_norm, after_mlp = (None if norm is None else norm.weight for norm in norms)
     assert before is not None and mlp_norm is not None
     head_norm = None if attention.qk_norm is None else attention.qk_norm.weight
-    return compiled.Layer(*matrices, before, after_attention, mlp_norm, after_mlp, head_norm, window, rope)
+    qkv, output, up, down = matrices
+    return compiled.Layer(qkv, output, up, down, before, after_attention, mlp_norm, after_mlp, head_norm, window, rope)
 
 
 def _is_norm(norm: Norm) -> bool:
     """An RMS norm with float32 weights over the hidden state."""
     weight = norm.weight
-    return norm.is_compiled and norm.spec.kind == "rms" and weight is not None and weight.ndim == 1 and weight.dtype == torch.float32
+    is_vector = weight is not None and weight.ndim == 1 and weight.dtype == torch.float32
+    return norm.is_compiled and norm.spec.kind == "rms" and is_vector
 
 
 def _matrix(linear: Linear) -> compiled.Matrix | None:

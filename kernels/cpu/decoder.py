@@ -1,7 +1,7 @@
 """A step in which every sequence has one new token, from embedded tokens to logits in one call of compiled code.
 
-It computes what the layers of `engine/models` compute product by product, by the same functions: bit by bit the same logits, without
-the microseconds that Python and PyTorch take between two products. All tensors are float32 and on a CPU.
+It computes what the layers of `engine/models` compute product by product, by the same functions: bit by bit the same logits,
+without the microseconds that Python and PyTorch take between two products. All tensors are float32 and on a CPU.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ class CompiledDecoder:
     """Layers, norm and head. `fits` says whether they can be computed here."""
 
     def __init__(self, layers: Sequence[Layer], final_norm: Tensor, head: Matrix, shape: Shape) -> None:
-        self._layers, self._final_norm, self._head, self._shape = tuple(layers), final_norm, head, shape  # whose memory is pointed to
+        self._head, self._kept = head, (tuple(layers), final_norm)  # whose memory is pointed to
         self._table = (_Layer * len(layers))(*map(_layer, layers))
         sizes = (final_norm.shape[0], layers[0].down.product.num_columns, *shape[:3], 0, ACTIVATIONS.index(shape.activation))
         table = (ctypes.addressof(self._table), _linear(head), final_norm.data_ptr())
         self._decoder = _Decoder(*table, len(layers), *sizes, shape.eps, shape.scale)
         self._cache: object = None  # that the table points to
-        self.has_floats = any(matrix.product.has_floats for layer in layers for matrix in _matrices(layer)) or head.product.has_floats
+        self.has_floats = any(matrix.product.has_floats for matrix in (head, *(m for layer in layers for m in _matrices(layer))))
 
     def use_cache(self, cache: object, keys: Sequence[Tensor], values: Sequence[Tensor], block_size: int) -> None:
         """Read and write this cache from here on: keys and values of each layer, [num_places, num_kv_heads, head_dim]."""

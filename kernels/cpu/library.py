@@ -64,6 +64,7 @@ def loaded() -> ctypes.CDLL | None:
     found.maskwright_turn.argtypes = (address,)
     found.maskwright_attend.argtypes = (address, word)
     found.maskwright_decode.argtypes = (address, address, word)
+    found.maskwright_pick.argtypes = (address,)
     for function in (found.maskwright_norm, found.maskwright_gate, found.maskwright_turn):
         function.restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)
@@ -82,7 +83,7 @@ def compiled_library() -> Path | None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "products.so"
         sources = [str(file) for file in sorted(SOURCES.glob("*.c"))]
-        arguments = [*command, *FLAGS, "-shared", "-o", str(made), *sources]
+        arguments = [*command, *FLAGS, "-shared", "-o", str(made), *sources, "-lm"]
         try:
             subprocess.run(arguments, check=True, capture_output=True, timeout=COMPILE_SECONDS)
         except (OSError, subprocess.SubprocessError) as problem:

@@ -2,6 +2,8 @@
 
 #include "products.h"
 
+#include <stdlib.h>
+
 #include "threads.h"
 
 /* sum = hidden + delta, and its RMS norm; without delta the norm of hidden. All [num_rows, width], `width` a multiple of 16; `sum` may
@@ -38,8 +40,10 @@ void maskwright_turn(const Turn *turn) {
 typedef struct {
   const Attention *call;
   int64_t num_pieces; /* that the longest row may have */
-  float *pieces;      /* [num_rows, num_kv_heads, num_pieces, heads_per_kv_head, 2 + head_dim] */
+  float *pieces;      /* [num_rows, num_pieces, num_heads, 2 + head_dim] */
 } Pieces;
+
+static int64_t num_heads(const Attention *call) { return call->num_kv_heads * call->heads_per_kv_head; }
 
 static int64_t first_seen(const Attention *call, int64_t row) {
   int64_t last = call->lengths[row];
@@ -47,26 +51,29 @@ static int64_t first_seen(const Attention *call, int64_t row) {
 }
 
 static void attend_pieces(void *context, int64_t begin, int64_t end) {
+  static _Thread_local void *memory;
+  static _Thread_local size_t size;
   const Pieces *all = context;
   const Attention *call = all->call;
+  float(*weights)[PIECE] = maskwright_kept(&memory, &size, (size_t)num_heads(call) * sizeof *weights);
+  if (weights == NULL) abort();
   for (int64_t place = begin; place < end; place++) {
-    int64_t kv_head = place / all->num_pieces % call->num_kv_heads, row = place / all->num_pieces / call->num_kv_heads;
-    int64_t first = first_seen(call, row) + place % all->num_pieces * PIECE, last = call->lengths[row];
+    int64_t row = place / all->num_pieces, last = call->lengths[row], first = first_seen(call, row) + place % all->num_pieces * PIECE;
     if (first >= last) continue;
-    const float *query = call->query + place / all->num_pieces * call->heads_per_kv_head * call->head_dim;
-    float *out = all->pieces + place * call->heads_per_kv_head * (2 + call->head_dim);
-    maskwright_chosen->attend(call, query, call->tables + row * call->table_width, first, last < first + PIECE ? last : first + PIECE, kv_head, out);
+    const float *query = call->query + row * num_heads(call) * call->head_dim;
+    float *out = all->pieces + place * num_heads(call) * (2 + call->head_dim);
+    maskwright_chosen->attend(call, query, call->tables + row * call->table_width, first, last < first + PIECE ? last : first + PIECE, weights, out);
   }
 }
 
 static void join_pieces(const Pieces *all) {
   const Attention *call = all->call;
-  int64_t stride = call->heads_per_kv_head * (2 + call->head_dim);
-  for (int64_t group = 0; group < call->num_rows * call->num_kv_heads; group++) {
-    int64_t row = group / call->num_kv_heads, count = (call->lengths[row] - first_seen(call, row) + PIECE - 1) / PIECE;
-    for (int64_t head = 0; head < call->heads_per_kv_head; head++) {
-      const float *pieces = all->pieces + group * all->num_pieces * stride + head * (2 + call->head_dim);
-      maskwright_chosen->join(pieces, count, stride, call->head_dim, call->out + (group * call->heads_per_kv_head + head) * call->head_dim);
+  int64_t stride = num_heads(call) * (2 + call->head_dim);
+  for (int64_t row = 0; row < call->num_rows; row++) {
+    int64_t count = (call->lengths[row] - first_seen(call, row) + PIECE - 1) / PIECE;
+    for (int64_t head = 0; head < num_heads(call); head++) {
+      const float *pieces = all->pieces + row * all->num_pieces * stride + head * (2 + call->head_dim);
+      maskwright_chosen->join(pieces, count, stride, call->head_dim, call->out + (row * num_heads(call) + head) * call->head_dim);
     }
   }
 }
@@ -76,12 +83,10 @@ int maskwright_attend(const Attention *call, int num_threads) {
   static _Thread_local void *memory;
   static _Thread_local size_t size;
   int64_t longest = call->window > 0 && call->window < call->max_tokens ? call->window : call->max_tokens;
-  int64_t num_pieces = (longest + PIECE - 1) / PIECE, count = call->num_rows * call->num_kv_heads * num_pieces;
-  size_t wanted = (size_t)(count * call->heads_per_kv_head * (2 + call->head_dim)) * sizeof(float);
-  Pieces pieces = {call, num_pieces, maskwright_kept(&memory, &size, wanted)};
+  int64_t num_pieces = (longest + PIECE - 1) / PIECE, count = call->num_rows * num_pieces;
+  Pieces pieces = {call, num_pieces, maskwright_kept(&memory, &size, (size_t)(count * num_heads(call) * (2 + call->head_dim)) * sizeof(float))};
   if (pieces.pieces == NULL) return -1;
-  int is_small = call->max_tokens * call->num_rows < 64; /* not worth the trouble of sharing */
-  run_in_parallel(attend_pieces, &pieces, count, 1, is_small ? 1 : num_threads);
+  run_in_parallel(attend_pieces, &pieces, count, 1, num_threads);
   join_pieces(&pieces);
   return 0;
 }

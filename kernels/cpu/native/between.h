@@ -108,18 +108,35 @@ static void turn_head(const float *head, const float *norm, float eps, const flo
 
 #define HEADS 4                       /* of queries that go through keys and values together */
 #define PARTS (LANES == 16 ? 4 : 2)   /* vectors of a value that do */
+#define TOKENS (LANES == 16 ? 4 : 2)  /* whose keys are read side by side */
 
-/* Scores of LANES tokens, whose keys are at `offsets`. */
-static inline __attribute__((always_inline)) Floats scores_of(const float *query, const float *keys, const int64_t *offsets, int64_t width, float scale) {
-  Floats sums[LANES];
-  UNROLLED
-  for (int t = 0; t < LANES; t++) sums[t] = all_floats(0.0f);
-  for (int64_t i = 0; i < width; i += LANES) {
-    Floats some = loaded(query + i);
+/* Scores of LANES tokens, whose keys are at `offsets`: a few tokens at a time, each of which is read once for all heads. */
+static inline __attribute__((always_inline)) void score(
+    int heads, const float *query, const float *keys, const int64_t *offsets, int64_t width, float scale, float (*out)[PIECE]) {
+  Floats sums[HEADS][LANES];
+  for (int first = 0; first < LANES; first += TOKENS) {
+    Floats some[HEADS][TOKENS];
     UNROLLED
-    for (int t = 0; t < LANES; t++) sums[t] = fused(some, loaded(keys + offsets[t] + i), sums[t]);
+    for (int h = 0; h < heads; h++) {
+      UNROLLED
+      for (int t = 0; t < TOKENS; t++) some[h][t] = all_floats(0.0f);
+    }
+    for (int64_t i = 0; i < width; i += LANES) {
+      UNROLLED
+      for (int t = 0; t < TOKENS; t++) {
+        Floats key = loaded(keys + offsets[first + t] + i);
+        __builtin_prefetch(keys + offsets[first + t + LANES] + i, 0, 2);
+        UNROLLED
+        for (int h = 0; h < heads; h++) some[h][t] = fused(loaded(query + h * width + i), key, some[h][t]);
+      }
+    }
+    UNROLLED
+    for (int h = 0; h < heads; h++) {
+      UNROLLED
+      for (int t = 0; t < TOKENS; t++) sums[h][first + t] = some[h][t];
+    }
   }
-  return each_lanes_added(sums) * all_floats(scale);
+  for (int h = 0; h < heads; h++) stored(out[h], each_lanes_added(sums[h]) * all_floats(scale));
 }
 
 /* Scores become weights. Returns their sum; *most is the largest score. */
@@ -136,19 +153,22 @@ static inline float weigh(float *scores, int64_t num_tokens, float *most) {
   return lanes_added(sum);
 }
 
-/* `parts` vectors of the sums of values times weights. */
+/* Add values times weights of a few tokens to `parts` vectors of the sums of some heads. */
 static inline __attribute__((always_inline)) void add_values(
     int heads, int parts, const float *values, const int64_t *offsets, int64_t num_tokens, float (*weights)[PIECE], float *out, int64_t stride) {
   Floats sums[HEADS][PARTS];
   UNROLLED
   for (int h = 0; h < heads; h++) {
     UNROLLED
-    for (int p = 0; p < parts; p++) sums[h][p] = all_floats(0.0f);
+    for (int p = 0; p < parts; p++) sums[h][p] = loaded(out + h * stride + p * LANES);
   }
   for (int64_t token = 0; token < num_tokens; token++) {
     Floats some[PARTS];
     UNROLLED
-    for (int p = 0; p < parts; p++) some[p] = loaded(values + offsets[token] + p * LANES);
+    for (int p = 0; p < parts; p++) {
+      some[p] = loaded(values + offsets[token] + p * LANES);
+      __builtin_prefetch(values + offsets[token + LANES] + p * LANES, 0, 2);
+    }
     UNROLLED
     for (int h = 0; h < heads; h++) {
       Floats weight = all_floats(weights[h][token]);
@@ -163,33 +183,47 @@ static inline __attribute__((always_inline)) void add_values(
   }
 }
 
-static inline __attribute__((always_inline)) void attend_heads(
-    int heads, const float *query, const float *keys, const float *values, const int64_t *offsets, int64_t num_tokens, int64_t width, float scale, float *out) {
-  float weights[HEADS][PIECE];
-  const int64_t stride = 2 + width;
-  for (int64_t token = 0; token < num_tokens; token += LANES) {
-    for (int h = 0; h < heads; h++) stored(weights[h] + token, scores_of(query + h * width, keys, offsets + token, width, scale));
-  }
-  for (int h = 0; h < heads; h++) out[h * stride + 1] = weigh(weights[h], num_tokens, out + h * stride);
+static inline __attribute__((always_inline)) void add_all_values(
+    int heads, const float *values, const int64_t *offsets, int64_t num_tokens, int64_t width, float (*weights)[PIECE], float *out) {
   int64_t d = 0;
-  for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(heads, PARTS, values + d, offsets, num_tokens, weights, out + 2 + d, stride);
-  for (; d < width; d += LANES) add_values(heads, 1, values + d, offsets, num_tokens, weights, out + 2 + d, stride);
+  for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(heads, PARTS, values + d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
+  for (; d < width; d += LANES) add_values(heads, 1, values + d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
 }
 
-/* See InstructionSet.attend. */
-static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t kv_head, float *out) {
-  const int64_t width = call->head_dim, size = call->block_size, num_tokens = last - first;
-  int64_t offsets[PIECE + LANES], count = 0;
-  for (int64_t block = first / size, place = first % size; count < num_tokens; block++, place = 0) {
-    for (; place < size && count < num_tokens; place++) offsets[count++] = ((table[block] * size + place) * call->num_kv_heads + kv_head) * width;
+#define FOR_HEADS(heads, statement) \
+  switch (heads) { \
+    case 1: { enum { n = 1 }; statement; break; } \
+    case 2: { enum { n = 2 }; statement; break; } \
+    case 3: { enum { n = 3 }; statement; break; } \
+    case 4: { enum { n = 4 }; statement; break; } \
   }
-  for (; count % LANES; count++) offsets[count] = offsets[num_tokens - 1];
-  for (int64_t head = 0, heads; head < call->heads_per_kv_head; head += heads, query += heads * width, out += heads * (2 + width)) {
-    heads = call->heads_per_kv_head - head < HEADS ? call->heads_per_kv_head - head : HEADS;
-    switch (heads) {
-#define CASE(n) case n: attend_heads(n, query, call->keys, call->values, offsets, num_tokens, width, call->scale, out); break;
-      CASE(1) CASE(2) CASE(3) CASE(4)
-#undef CASE
+
+/* See InstructionSet.attend. Memory is read in order: a few tokens with all their heads, then the next. */
+static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
+  const int64_t width = call->head_dim, size = call->block_size, num_tokens = last - first, group = call->heads_per_kv_head;
+  const int64_t num_heads = call->num_kv_heads * group, stride = 2 + width;
+  int64_t offsets[PIECE + 2 * LANES], count = 0;
+  for (int64_t block = first / size, place = first % size; count < num_tokens; block++, place = 0) {
+    for (; place < size && count < num_tokens; place++) offsets[count++] = (table[block] * size + place) * call->num_kv_heads * width;
+  }
+  for (; count < num_tokens + 2 * LANES; count++) offsets[count] = offsets[num_tokens - 1]; /* whole vectors, and what is asked for ahead */
+  for (int64_t token = 0; token < num_tokens; token += LANES) {
+    for (int64_t head = 0, heads; head < num_heads; head += heads) {
+      heads = group - head % group < HEADS ? group - head % group : HEADS;
+      const float *keys = call->keys + head / group * width;
+      FOR_HEADS(heads, score(n, query + head * width, keys, offsets + token, width, call->scale, (float (*)[PIECE])(weights[head] + token)))
+    }
+  }
+  for (int64_t head = 0; head < num_heads; head++) {
+    out[head * stride + 1] = weigh(weights[head], num_tokens, out + head * stride);
+    for (int64_t d = 0; d < width; d += LANES) stored(out + head * stride + 2 + d, all_floats(0.0f));
+  }
+  for (int64_t token = 0; token < num_tokens; token += LANES) {
+    const int64_t some = num_tokens - token < LANES ? num_tokens - token : LANES;
+    for (int64_t head = 0, heads; head < num_heads; head += heads) {
+      heads = group - head % group < HEADS ? group - head % group : HEADS;
+      const float *values = call->values + head / group * width;
+      FOR_HEADS(heads, add_all_values(n, values, offsets + token, some, width, (float (*)[PIECE])(weights[head] + token), out + head * stride))
     }
   }
 }
