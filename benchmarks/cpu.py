@@ -3,11 +3,11 @@
     python benchmarks/cpu.py MODEL.gguf [--types Q8_0 Q4_1 Q4_0 BF16] [--shape] [--threads N] [--rounds 3] [--out FILE.json]
 
 The files are MODEL.gguf as it is and in other types of blocks, and with --shape random weights of Qwen3-0.6B's shape, which are
-written here. Each engine has a process of its own and is asked in turns; a figure is the best of the rounds. llama.cpp runs as a
-good user of it would: of several numbers of threads and ways to wait, on each file, the one that decodes fastest. Tokens a second of
-one sequence: `prefill` of a prompt of some 400 tokens, `decode` of 64 more, `schema` of an object with ten fields (tokens of the answer
-by the time of the whole request), and `beside`, decode while another process keeps one core busy. `cpu ms` is processor time for
-each request of prompt and 64 tokens: what a busy machine does not distort as much.
+written here. Each engine has a process of its own and is asked in turns; a figure is the best of the rounds. llama.cpp runs as
+a good user of it would: of several numbers of threads and ways to wait, on each file, the one that decodes fastest. Tokens a
+second of one sequence: `prefill` of a prompt of some 400 tokens, `decode` of 64 more, `schema` of an object with ten fields
+(tokens of the answer by the time of the whole request), and `beside`, decode while another process keeps one core busy. `cpu
+ms` is processor time for each request of prompt and 64 tokens: what a busy machine does not distort as much.
 """
 
 from __future__ import annotations

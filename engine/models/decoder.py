@@ -242,16 +242,17 @@ def load_decoder(
     kv_dtype: torch.dtype | None = None,
     adapt: Adapt | None = None,
     *,
-    rounds_activations: bool = False,
+    is_compiled: bool = False,
 ) -> Decoder:
     """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend`, `kv_dtype`, `adapt` as in `Decoder`.
 
-    `folder` may be a GGUF file: its matrices stay in their blocks, and `rounds_activations` is as in `read_gguf_weights`.
+    `folder` may be a GGUF file: its matrices stay in their blocks. `is_compiled` is as in `read_gguf_weights`, for folders as in
+    `read_decoder_weights`.
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for,
     UnsupportedModel when one is of a type that cannot be read.
     """
     if is_gguf(folder):
-        weights, linears = read_gguf_weights(folder, spec, dtype, device, rounds_activations=rounds_activations)
-        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, rounds_activations)
-    weights, made = read_decoder_weights(folder, spec, dtype, device)
-    return Decoder(spec, weights, backend, kv_dtype, made, adapt)
+        weights, linears = read_gguf_weights(folder, spec, dtype, device, is_compiled=is_compiled)
+        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, is_compiled)
+    weights, made = read_decoder_weights(folder, spec, dtype, device, is_compiled=is_compiled)
+    return Decoder(spec, weights, backend, kv_dtype, made, adapt, is_compiled)

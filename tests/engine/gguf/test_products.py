@@ -35,7 +35,7 @@ def test_activations_are_rounded_where_nobody_asked_for_float32(tmp_path: Path, 
     assert chosen(path, False, monkeypatch) == chosen(folder, True, monkeypatch) == "float32"
     with pytest.raises(ConfigError, match='products="int8" needs a C compiler'):
         chosen(path, False, monkeypatch, products="int8")
-    with pytest.raises(ConfigError, match="products must be one of auto, int8, float32"):
+    with pytest.raises(ConfigError, match="products must be one of auto, int8, compiled, float32"):
         EngineConfig(model=path, products="int4")
 
 
@@ -46,7 +46,7 @@ def test_logits_are_those_of_exact_products_but_for_the_rounding(kind: Kind, tmp
     path = write_gguf(tmp_path / "model.gguf", folder, kind)
 
     def logits(rounds: bool) -> torch.Tensor:
-        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, rounds_activations=rounds)
+        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, is_compiled=rounds)
         steps = [([token], 0, [token]) for token in range(3, 15)]  # sequences of one token: sharp attention would magnify what differs
         return test_decoder.forward(model, model.allocate_cache(16, 4), steps)
 
@@ -65,7 +65,7 @@ def test_an_architecture_is_the_same_with_compiled_layers(name: str, tmp_path: P
     tokens = torch.randint(3, 90, (30,), generator=torch.Generator().manual_seed(1)).tolist()
 
     def logits(rounds: bool) -> torch.Tensor:
-        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, rounds_activations=rounds)
+        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, is_compiled=rounds)
         cache = model.allocate_cache(24, 4)
         first, second = list(range(8)), list(range(8, 16))
         steps = [[(tokens[:12], 0, first)], [(tokens[12:13], 12, first), (tokens[:20], 0, second)]]
@@ -89,7 +89,7 @@ def test_a_step_in_one_call_has_the_bits_of_one_product_by_product(name: str, ki
     folder = save_tiny_model(tmp_path / "folder", class_name, {**changes, **sizes}).folder
     path = write_gguf(tmp_path / "model.gguf", folder, kind)
     tokens = torch.randint(3, 90, (60,), generator=torch.Generator().manual_seed(1)).tolist()
-    model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, rounds_activations=True)
+    model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, is_compiled=True)
 
     def logits(in_one_call: bool) -> torch.Tensor:
         if not in_one_call:
