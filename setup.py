@@ -111,7 +111,7 @@ def products() -> Extension:
         sources=[str(file) for file in sorted(folder.glob("*.c"))],
         depends=[str(file) for file in sorted(folder.glob("*.h"))],
         extra_compile_args=flags,
-        extra_link_args=["-pthread"],
+        extra_link_args=["-pthread", "-lm"],
         optional=True,  # its sources ship too
     )
 

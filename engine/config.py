@@ -17,10 +17,11 @@ from .attention.methods import METHODS
 from .errors import ConfigError
 from .gguf.files import is_gguf
 from .limits import Limits
-from .models.architecture import DTYPES, ModelInfo
+from .models.architecture import DTYPES, ModelInfo, ModelSpec
 from .quantization.online import ONLINE_KINDS, OnlineKind
 
-PRODUCTS = ("auto", "int8", "float32")
+PRODUCTS = ("auto", "int8", "compiled", "float32")
+COMPILED = ("int8", "compiled")  # those that are the compiled code of `kernels/cpu`
 KV_LAYOUTS = ("paged", "contiguous")
 KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's
 
@@ -46,7 +47,7 @@ class EngineConfig(NamedOptions):
     kernels: Backend = "auto"  # "auto" (Triton on CUDA), "reference" (plain PyTorch) or "triton": see kernels/backend.py
     quantization: OnlineKind | None = None  # of 16-bit weights while loading: "fp8", "int8" or "int4"; None: as stored
     quantized_activations: bool = True  # inputs rounded to 8 bits where the checkpoint says so; False: weights alone are
-    products: str = "auto"  # with matrices in blocks (GGUF) on a CPU: "int8", "float32" (exact) or "auto": see docs/weights.md
+    products: str = "auto"  # on a CPU: "int8" (GGUF), "compiled" (folders), "float32" (both) or "auto": see docs/weights.md
     kv_dtype: str = "auto"  # of the KV cache: "auto" (that of the model) or "fp8" (e4m3, half the memory of 16 bits)
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
@@ -109,7 +110,7 @@ def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
         max_model_len=max_model_len,
         kv_memory_fraction=config.kv_memory_fraction or default_fraction,
         kernels=_resolve_kernels(config.kernels, device),
-        products=_resolve_products(config, device),
+        products=_resolve_products(config, device, spec),
     )
 
 
@@ -134,23 +135,36 @@ def _resolve_kernels(backend: Backend, device: torch.device) -> Backend:
         raise ConfigError(f"kernels: {error}") from None
 
 
-def _resolve_products(config: EngineConfig, device: torch.device) -> str:
-    """How matrices in blocks are multiplied on a CPU, where there are such.
+def _resolve_products(config: EngineConfig, device: torch.device, spec: ModelInfo) -> str:
+    """How matrices are multiplied on a CPU.
 
-    "auto" rounds activations to 8 bits, as llama.cpp does, unless float32 was asked for as `dtype`, or nothing does it here.
+    "auto": by compiled code, unless float32 was asked for as `dtype`, or there is none here. Of a GGUF file with activations
+    rounded to 8 bits, as llama.cpp does; of a folder whose matrices have 16 bits with activations as they are.
     """
     if device.type != "cpu":
         if config.products != "auto":
             raise ConfigError(f'products="{config.products}" is for a CPU; on "{device}" blocks are multiplied in {config.dtype}')
         return "auto"
-    if config.products == "float32" or not is_gguf(config.model):
+    compiled = "int8" if is_gguf(config.model) else "compiled"
+    if config.products == "float32":
         return "float32"
-    if is_available():
-        return "float32" if config.products == "auto" and config.dtype == "float32" else "int8"
-    if config.products == "int8":
-        needs = "a C compiler, or a wheel made with one, and a processor with AVX2"
-        raise ConfigError(f'products="int8" needs {needs}; use "auto" or "float32"')
-    return "float32"
+    if config.products in COMPILED and (reason := _why_not_compiled(config, spec, compiled)) is not None:
+        raise ConfigError(f'products="{config.products}" {reason}; use "auto" or "float32"')
+    if config.products in COMPILED:
+        return compiled
+    has_halves = spec.dtype in ("bfloat16", "float16")
+    is_wanted = config.dtype != "float32" if compiled == "int8" else config.dtype == "auto" and has_halves
+    return compiled if is_wanted and _why_not_compiled(config, spec, compiled) is None else "float32"
+
+
+def _why_not_compiled(config: EngineConfig, spec: ModelInfo, compiled: str) -> str | None:
+    if config.products not in ("auto", compiled):
+        return f'is for {"folders" if compiled == "int8" else "GGUF files"}; {config.model} is not one'
+    if compiled == "compiled" and (not isinstance(spec, ModelSpec) or spec.quantization is not None):
+        return f"is for models whose matrices are in floating point and are computed natively; {config.model} is not one"
+    if config.dtype not in ("auto", "float32") and compiled == "compiled":
+        return f'computes in float32, and dtype="{config.dtype}" was asked for'
+    return None if is_available() else "needs a C compiler, or a wheel made with one, and a processor with AVX2"
 
 
 def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: int) -> int:

@@ -17,7 +17,7 @@ from .adapters.registry import AdapterRegistry
 from .adapters.slots import AdapterSlots
 from .assembly import assemble
 from .attention.methods import METHODS
-from .config import KV_DTYPES, EngineConfig, limits_of, resolve, resolve_num_blocks
+from .config import COMPILED, KV_DTYPES, EngineConfig, limits_of, resolve, resolve_num_blocks
 from .device.memory import free_bytes
 from .device.threads import threads_for
 from .engine import Engine
@@ -60,7 +60,7 @@ def load(
     model = _model(resolved.model, spec, resolved, resolved.max_model_len, adapt)
     _load_adapters(registry, spec, adapters or {})  # before the cache takes the memory that is left
     limits = _limits(resolved, model, config.max_model_len)
-    threads = threads_for(resolved.threads, model.num_bytes, is_compiled=resolved.products == "int8")
+    threads = threads_for(resolved.threads, model.num_bytes, is_compiled=resolved.products in COMPILED)
     runner = _runner(model, resolved, limits, features, None if registry is None else registry.slots)
     draft = _draft_runner(features, resolved, limits, spec)
     engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry)
@@ -88,7 +88,7 @@ def _model(
     dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
     return load_model(
         folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, adapt=adapt,
-        rounds_activations=config.products == "int8",
+        is_compiled=config.products in COMPILED,
     )  # fmt: skip
 
 

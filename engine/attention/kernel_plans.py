@@ -8,7 +8,8 @@ attention, 576 wide) are computed in plain PyTorch, by the plan of `paged.py`, w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from .paged import (
     Span,
     Window,
     count_decodes,
+    padded_tables,
     plan_attention,
     plan_decode,
     slots_of,
@@ -60,41 +62,46 @@ class KernelPlan:
         return kernels.paged_attention(query, layer_cache(cache, call.layer), batch, scoring, backend="triton")
 
 
-@dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """A plan whose rows with one new token are attended by compiled code, the others as `plain` has it."""
+    """A plan for the compiled code of `kernels/cpu`, which attends rows with one new token; for the others, and for layers that it
+    does not cover, there are plans for plain PyTorch, made when they are first asked for."""
 
-    plain: AttentionPlan
+    def __init__(self, spans: Sequence[Span], cache: KVCache, windows: Iterable[Window]) -> None:
+        self._spans, self._cache, self._windows = spans, cache, tuple(windows)
+        self.num_singles = count_decodes(spans)
+        singles = spans[: self.num_singles]
+        lengths = np.array([num_past + 1 for num_past, _, _ in singles], np.int64)
+        self.max_tokens = int(lengths.max())
+        self.tables = torch.from_numpy(padded_tables(singles, self.max_tokens, cache.block_size))
+        self.lengths, self.slots = torch.from_numpy(lengths), torch.from_numpy(slots_of(spans, cache.block_size))
 
     @property
-    def slots(self) -> Tensor:
-        return self.plain.slots
+    def is_single(self) -> bool:
+        """Every sequence has one new token."""
+        return self.num_singles == len(self._spans)
 
     def attend(self, query: Tensor, cache: KVCache, call: LayerCall) -> Tensor:
-        if not _covers_compiled(cache, call, query):
-            return self.plain.attend(query, cache, call)
-        singles = [(group, group.contexts) for group in self.plain.decodes if group.contexts is not None]
-        stop = max((group.stop for group, _ in singles), default=0)
+        if not (covers_compiled(cache, call) and query.dtype == torch.float32):
+            return self._plain.attend(query, cache, call)
         scale = query.shape[-1] ** -0.5 if call.scoring.scale is None else call.scoring.scale
-        memory = (cache.keys[call.layer], cache.values[call.layer])
-        window = call.window if isinstance(call.window, int) else None
-        outputs = [
-            between.attend(
-                query[group.start : group.stop], memory, group.block_tables, contexts, group.max_context, scale, window
-            )
-            for group, contexts in singles
-        ]
-        if stop < query.shape[0]:
-            rest = replace(self.plain, decodes=tuple(group for group in self.plain.decodes if group.contexts is None))
-            outputs.append(rest.attend(query, cache, call))
-        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+        memory, window = (cache.keys[call.layer], cache.values[call.layer]), call.window if isinstance(call.window, int) else None
+        single = between.attend(query[: self.num_singles], memory, self.tables, self.lengths, self.max_tokens, scale, window)
+        return single if self.is_single else torch.cat((single, self._rest.attend(query[self.num_singles :], cache, call)))
+
+    @cached_property
+    def _plain(self) -> AttentionPlan:
+        return plan_attention(self._spans, self._cache, self._windows)
+
+    @cached_property
+    def _rest(self) -> AttentionPlan:
+        return plan_attention(self._spans[self.num_singles :], self._cache, self._windows)
 
 
-def _covers_compiled(cache: KVCache, call: LayerCall, query: Tensor) -> bool:
+def covers_compiled(cache: KVCache, call: LayerCall) -> bool:
     """Whether compiled code attends to this layer of the cache."""
     keys, values = cache.keys[call.layer], cache.values[call.layer]
     is_plain = call.sinks is None and call.scoring.softcap is None and not isinstance(call.window, Chunks)
-    is_float = keys.dtype == values.dtype == query.dtype == torch.float32
+    is_float = keys.dtype == values.dtype == torch.float32
     return is_plain and is_float and keys.shape == values.shape and between.fits(keys.shape[-1])
 
 
@@ -123,8 +130,9 @@ def step_plan(
     """
     windows = set(windows)
     if not uses_triton or method is not fused or not _covers_any(cache, windows):
-        plan = plan_attention(spans, cache, windows, method)
-        return CompiledPlan(plan) if is_compiled and method is fused and plan.decodes else plan
+        if is_compiled and method is fused and count_decodes(spans):
+            return CompiledPlan(spans, cache, windows)
+        return plan_attention(spans, cache, windows, method)
     plain = None if _covers_all(cache, windows) else plan_attention(spans, cache, windows, method)
     slots = plain.slots if plain else to_device(slots_of(spans, cache.block_size), cache.device)
     num_decodes = count_decodes(spans)

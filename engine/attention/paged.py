@@ -80,7 +80,6 @@ class DecodeGroup:
     bias: Mapping[Window, Tensor | None]  # window -> float [sequences, 1, width, max_context]; None = every row sees all
     run: int | None = None  # where each row has one block, and these follow one another: the first of them
     padding: Padding | None = None
-    contexts: Tensor | None = None  # int64 [sequences]: tokens that each row sees; where the host planned single tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +244,9 @@ def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: Iterable[Wind
     for start, stop in _cuts(contexts.tolist(), cache.tokens_per_gather):
         members = contexts[start:stop]
         longest = int(members.max())
-        tables = _padded_tables(spans[start:stop], longest, cache.block_size)
+        tables = padded_tables(spans[start:stop], longest, cache.block_size)
         bias = {window: _decode_bias(members, window, cache) for window in windows}
-        contexts_there = to_device(members, cache.device)
-        yield DecodeGroup(start, stop, longest, to_device(tables, cache.device), bias, _run(tables), contexts=contexts_there)
+        yield DecodeGroup(start, stop, longest, to_device(tables, cache.device), bias, _run(tables))
 
 
 def _short_groups(
@@ -267,14 +265,14 @@ def _short_groups(
             to_device((begins[:, None] + offset).ravel(), cache.device),
             to_device(np.flatnonzero(is_token.ravel()), cache.device),
         )
-        tables = _padded_tables(members, longest, cache.block_size)
+        tables = padded_tables(members, longest, cache.block_size)
         bias = {window: _short_bias(past[:, None] + offset, longest, window, cache) for window in windows}
         last_token = first_token + int(new.sum())
         yield DecodeGroup(first_token, last_token, longest, to_device(tables, cache.device), bias, _run(tables), padding)
         first_token = last_token
 
 
-def _padded_tables(spans: Sequence[Span], longest: int, block_size: int) -> np.ndarray:
+def padded_tables(spans: Sequence[Span], longest: int, block_size: int) -> np.ndarray:
     """int64 [sequences, blocks of the longest]. A row pads with its own last block: what others hold may be NaN, also times 0."""
     tables = np.empty((len(spans), -(-longest // block_size)), dtype=np.int64)
     for row, (_, _, table) in enumerate(spans):

@@ -2,7 +2,8 @@
 
 A matrix is plain where its "weight" is there in floating point, whatever config.json says; else it is stored as the plan says.
 On a CPU tensors stay in the mapped files if they have the type that is computed in, if a format keeps codes as we do, or if they
-have 16 bits and copies would not fit. The parts of a joined matrix are multiplied one after another then: joining would copy them.
+have 16 bits and compiled code multiplies by them, or copies would not fit. The parts of a joined matrix are multiplied one after
+another then, or in one pass by compiled code: joining would copy them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ...kernels.cpu import Product
 from ...kernels.quantized import BLOCK_TYPES, Packed, scaled
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
@@ -81,13 +83,16 @@ class DecoderWeights(NamedTuple):
     linears: MadeLinears
 
 
-def read_decoder_weights(folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> DecoderWeights:
+def read_decoder_weights(
+    folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device, *, is_compiled: bool = False
+) -> DecoderWeights:
     """All tensors of `spec`, checked before any is read, as they are stored or converted to `dtype`, on `device`.
 
+    `is_compiled`: matrices in floating point stay as they are stored, and are multiplied by the compiled code of `kernels/cpu`.
     Raises ModelFolderError when a file is missing or damaged, WeightError when a tensor is missing, unknown, misshaped or wrong.
     """
     with open_checkpoint(folder) as checkpoint:
-        reader = _Reader(checkpoint, spec, dtype, device)
+        reader = _Reader(checkpoint, spec, dtype, device, is_compiled)
         reader.check()
         reader.plan_memory(folder)
         return reader.read()
@@ -151,14 +156,17 @@ class Parts:
 
 
 class _Reader:
-    def __init__(self, checkpoint: Checkpoint, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> None:
-        self.checkpoint, self.spec, self.dtype, self.device = checkpoint, spec, dtype, device
+    def __init__(
+        self, checkpoint: Checkpoint, spec: ModelSpec, dtype: torch.dtype, device: torch.device, is_compiled: bool = False
+    ) -> None:
+        self.checkpoint, self.spec, self.dtype, self.device, self.is_compiled = checkpoint, spec, dtype, device, is_compiled
         self.plan = spec.quantization if isinstance(spec.quantization, Plan) else None
         self.online: OnlineKind | None = None if isinstance(spec.quantization, Plan) else spec.quantization
         parts = Parts(checkpoint, spec.prefix, self.plan)
         self.sources = sources_of(spec)
         self.parts = {name: [parts.part(*part) for part in source.parts] for name, source in self.sources.items()}
-        self.keeps_halves = device.type == "cpu" and spec.quantization is not None
+        self.keeps_halves = device.type == "cpu" and (is_compiled or spec.quantization is not None)
+        self.kept = (*HALVES, "F32") if is_compiled else HALVES  # what may stay as it is stored
         self.weights: dict[str, Tensor] = {}
         self.made: dict[str, tuple[Linear, ...]] = {}
         self.embeddings: dict[str, Embedding] = {}
@@ -233,7 +241,7 @@ class _Reader:
             return sum(map(self.checkpoint.num_bytes, part.names.values()))
         if self._becomes_codes(name, part):
             return math.prod(part.shape) * (4 if self.online == "int4" else 8) // 8
-        return math.prod(part.shape) * (2 if self._stays_half(name, part) else self.dtype.itemsize)
+        return self.checkpoint.num_bytes(part.name) if self._stays_half(name, part) else math.prod(part.shape) * self.dtype.itemsize
 
     def _stays_mapped(self, name: str, part: Part) -> bool:
         if isinstance(part, Coded):
@@ -259,7 +267,7 @@ class _Reader:
                 self._make_linear(ours, parts)
         for name in self.made:
             joined = self.made[name][0]
-            if f"{name}.bias" in self.weights and isinstance(joined, JoinedLinear):
+            if f"{name}.bias" in self.weights and isinstance(joined, JoinedLinear | PackedLinear):
                 self.made[name] = (replace(joined, bias=self.weights[f"{name}.bias"]),)
         return DecoderWeights(self.weights, MadeLinears(self.made, self.embeddings, self.weights))
 
@@ -288,7 +296,7 @@ class _Reader:
         if isinstance(part, Plain):
             half = self._half("embedding.0", part)
             self.embeddings["embedding"] = PackedEmbedding(half, self.dtype)
-            self.made["embedding"] = (PackedLinear(PackedRows((half,))),)
+            self.made["embedding"] = (PackedLinear(self._packed((half,))),)
             return
         matrix, _ = self._codes(part)
         self._hold("embedding.0", matrix)
@@ -296,10 +304,15 @@ class _Reader:
         self.made["embedding"] = (JoinedLinear((ScaledLinear(matrix),)),)
 
     def _make_linear(self, ours: str, parts: list[Part]) -> None:
-        source, linears = self.sources[f"{ours}.weight"], self._linears(ours, parts)
-        rows = torch.arange(sum(part.shape[0] for part in parts))
-        order = rows if source.finish is None else source.finish(rows)
-        self.made[ours] = (JoinedLinear(linears, None if torch.equal(order, rows) else order.to(self.device)),)
+        source, rows = self.sources[f"{ours}.weight"], torch.arange(sum(part.shape[0] for part in parts))
+        finished_rows = rows if source.finish is None else source.finish(rows)
+        order = None if torch.equal(finished_rows, rows) else finished_rows.to(self.device)
+        halves = [part for part in parts if isinstance(part, Plain) and self._stays_half(f"{ours}.weight", part)]
+        if self.is_compiled and len(halves) == len(parts):
+            packed = tuple(self._half(f"{ours}.{number}", part) for number, part in enumerate(halves))
+            self.made[ours] = (PackedLinear(self._packed(packed, order)),)
+        else:
+            self.made[ours] = (JoinedLinear(self._linears(ours, parts), order),)
 
     def _make_experts(self, ours: str, parts: list[Part]) -> None:
         assert self.spec.experts is not None
@@ -311,12 +324,12 @@ class _Reader:
         return tuple(self._linear(f"{ours}.{number}", part, f"{ours}.weight") for number, part in enumerate(parts))
 
     def _stays_half(self, name: str, part: Part) -> bool:
-        """Whether a matrix of 16 bits is left in the file and multiplied in float32, as the others are that have fewer."""
+        """Whether a matrix, of 16 bits in most cases, is left in the file and multiplied in float32, as those of fewer are."""
         if isinstance(part, Coded) or not self.keeps_halves or self._becomes_codes(name, part):
             return False
         source = self.sources[name]
         is_matrix = source.holds != "values" and source.dtype is None
-        return is_matrix and self.dtype == torch.float32 and self.checkpoint.dtype(part.name) in HALVES
+        return is_matrix and self.dtype == torch.float32 and self.checkpoint.dtype(part.name) in self.kept
 
     def _half(self, name: str, part: Plain) -> Packed:
         """The matrix as blocks of one number."""
@@ -324,13 +337,16 @@ class _Reader:
         self.weights[f"{name}.weight"] = data
         return Packed(BLOCK_TYPES[self.checkpoint.dtype(part.name)], data.view(torch.uint8))
 
+    def _packed(self, parts: tuple[Packed, ...], order: Tensor | None = None) -> PackedRows:
+        return PackedRows(parts, order, Product(parts, order) if self.is_compiled else None)
+
     def _linear(self, name: str, part: Part, of: str) -> Linear:
         if isinstance(part, Coded) or self._becomes_codes(of, part):
             matrix, rounding = self._codes(part)
             self._hold(name, matrix)
             return ScaledLinear(matrix, rounding)
         if self._stays_half(of, part):
-            return PackedLinear(PackedRows((self._half(name, part),)))
+            return PackedLinear(self._packed((self._half(name, part),)))
         self.weights[f"{name}.weight"] = self._numbers(part, self.sources[of])
         return DenseLinear(self.weights[f"{name}.weight"])
 

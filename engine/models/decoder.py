@@ -21,6 +21,7 @@ from ..gguf.files import is_gguf
 from ..kv_cache.tensors import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
 from .checkpoint_weights import read_decoder_weights
+from .compiled import compiled_steps
 from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import head_name
@@ -60,8 +61,8 @@ class Decoder:
         is_compiled: bool = False,
     ) -> None:
         self.spec, self.is_compiled = spec, is_compiled
-        linears = linears or DenseLinears(weights)
-        linears = linears if adapt is None else adapt(linears)
+        plain = linears or DenseLinears(weights)
+        linears = plain if adapt is None else adapt(plain)
         self.uses_triton = uses_triton(backend, next(iter(weights.values())).device)
         self.embedding = linears.embedding("embedding", uses_triton=self.uses_triton)  # vocab -> hidden
         self.head = linears.linear(head_name(spec))  # hidden -> vocab
@@ -70,6 +71,8 @@ class Decoder:
         build = _Builder(spec, weights, linears, self.uses_triton, is_compiled)
         self.layers = tuple(build.layer(index) for index in range(spec.num_layers))
         self._final_norm = build.norm("final_norm")
+        steps = compiled_steps(spec, self.layers, self._final_norm, plain.linear, head_name(spec)) if is_compiled else None
+        self._compiled_steps = steps
         self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
         self._turns = [(frequencies.to(self.device), factor) for frequencies, factor in map(inverse_frequencies, spec.ropes)]
 
@@ -94,6 +97,10 @@ class Decoder:
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes this step's keys and values into `cache`."""
+        steps = self._compiled_steps
+        if steps is not None and batch.adapters is None and steps.takes(batch.attention, cache, batch.token_ids.shape[0]):
+            embedded, rotations = self.embedding(batch.token_ids, self._embedding_scale), self._rotations(batch.positions)
+            return self._finished(steps(embedded, rotations, batch.attention, cache, batch.logit_rows))
         hidden, delta = self._hidden(batch.token_ids, batch.positions, batch.attention, cache)
         return self._logits(hidden.index_select(0, batch.logit_rows), delta.index_select(0, batch.logit_rows))
 
@@ -117,7 +124,10 @@ class Decoder:
 
     def _logits(self, hidden: Tensor, delta: Tensor) -> Tensor:
         normed, _ = self._final_norm.after(hidden, delta)
-        logits = self.head(normed)
+        return self._finished(self.head(normed))
+
+    def _finished(self, logits: Tensor) -> Tensor:
+        """Logits as the head gives them, scaled and capped."""
         if self.spec.logit_scale != 1.0:
             logits = logits * self.spec.logit_scale
         cap = self.spec.logit_softcap
@@ -232,16 +242,17 @@ def load_decoder(
     kv_dtype: torch.dtype | None = None,
     adapt: Adapt | None = None,
     *,
-    rounds_activations: bool = False,
+    is_compiled: bool = False,
 ) -> Decoder:
     """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend`, `kv_dtype`, `adapt` as in `Decoder`.
 
-    `folder` may be a GGUF file: its matrices stay in their blocks, and `rounds_activations` is as in `read_gguf_weights`.
+    `folder` may be a GGUF file: its matrices stay in their blocks. `is_compiled` is as in `read_gguf_weights`, for folders as in
+    `read_decoder_weights`.
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for,
     UnsupportedModel when one is of a type that cannot be read.
     """
     if is_gguf(folder):
-        weights, linears = read_gguf_weights(folder, spec, dtype, device, rounds_activations=rounds_activations)
-        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, rounds_activations)
-    weights, made = read_decoder_weights(folder, spec, dtype, device)
-    return Decoder(spec, weights, backend, kv_dtype, made, adapt)
+        weights, linears = read_gguf_weights(folder, spec, dtype, device, is_compiled=is_compiled)
+        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, is_compiled)
+    weights, made = read_decoder_weights(folder, spec, dtype, device, is_compiled=is_compiled)
+    return Decoder(spec, weights, backend, kv_dtype, made, adapt, is_compiled)

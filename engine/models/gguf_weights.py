@@ -38,11 +38,11 @@ class GgufWeights(NamedTuple):
 
 
 def read_gguf_weights(
-    path: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device, *, rounds_activations: bool = False
+    path: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device, *, is_compiled: bool = False
 ) -> GgufWeights:
     """All tensors of `spec`, checked, as the file has them or converted to `dtype`, on `device`.
 
-    `rounds_activations`: matrices are multiplied by the compiled code of `kernels/cpu`, which must be available.
+    `is_compiled`: matrices are multiplied by the compiled code of `kernels/cpu`, which must be available.
     Raises WeightError where a tensor is missing, unknown or misshaped, UnsupportedModel for a type that cannot be read.
     """
     checkpoint, sources = GgufCheckpoint(open_gguf(path), spec), sources_of(spec)
@@ -55,7 +55,7 @@ def read_gguf_weights(
             continue
         ours = name.removesuffix(".weight")
         packed[ours] = checkpoint.packed(source, device)
-        if rounds_activations:
+        if is_compiled:
             packed[ours] = tuple(replace(rows, product=Product(rows.parts, rows.order)) for rows in packed[ours])
         blocks = (part.data for rows in packed[ours] for part in rows.parts)
         weights |= {f"{ours}.blocks.{number}": data for number, data in enumerate(blocks)}

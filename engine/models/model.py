@@ -57,18 +57,18 @@ def load_model(
     backend: Backend = "auto",
     kv_dtype: torch.dtype | None = None,
     adapt: Adapt | None = None,
-    rounds_activations: bool = False,
+    is_compiled: bool = False,
 ) -> Model:
     """The model in `folder`, for sequences of at most `longest` tokens.
 
     `backend` says who computes what there are Triton kernels for; `kv_dtype` is what the KV cache holds, `dtype` or fp8. `adapt`
-    wraps the linear layers of native models. `rounds_activations` multiplies the matrices of a GGUF file on a CPU by activations
-    of 8 bits (`kernels/cpu`).
+    wraps the linear layers of native models. `is_compiled` has the compiled code of `kernels/cpu` compute native models on a CPU,
+    as far as it can: activations are rounded to 8 bits for matrices in blocks of integers.
     Raises ModelFolderError, WeightError, or UnsupportedModel for fp8 in a model without keys and values.
     """
     if isinstance(info, ModelSpec):
         spec = info.for_length(longest)
-        return load_decoder(folder, spec, dtype, device, backend, kv_dtype, adapt, rounds_activations=rounds_activations)
+        return load_decoder(folder, spec, dtype, device, backend, kv_dtype, adapt, is_compiled=is_compiled)
     if isinstance(info, MambaSpec):
         if kv_dtype not in (None, dtype):
             raise UnsupportedModel(f"{info.architecture} has no keys and values, so kv_dtype={kv_dtype} means nothing for it")

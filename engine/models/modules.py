@@ -107,8 +107,9 @@ class Mlp:
             return act(inner)
         if self.uses_triton:
             return fused.gated_activation(inner, cast(fused.Activation, self.activation), backend="triton")
-        if self.is_compiled and self.activation == "silu" and inner.dtype == torch.float32 and between.fits(inner.shape[1] // 2):
-            return between.gated_silu(inner)
+        is_float = inner.dtype == torch.float32 and between.fits(inner.shape[1] // 2)
+        if self.is_compiled and self.activation in between.ACTIVATIONS and is_float:
+            return between.gated(inner, self.activation)
         gate, up = inner.chunk(2, dim=-1)
         return act(gate) * up
 

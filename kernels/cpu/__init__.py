@@ -5,9 +5,10 @@ bits once, 32 at a time, and integers are multiplied by integers (as llama.cpp d
 activations as they are.
 
     native/    C: `kernel.h` has the products, `between.h` what lies between them, each written once; simd_*.h what an instruction
-               set calls its instructions (AVX-512 with VNNI, AVX2); `products.c` and `between.c` what is called from here;
-               `threads.c` the pool
+               set calls its instructions (AVX-512 with VNNI, AVX2); `products.c`, `between.c` and `decoder.c` what is called from
+               here; `threads.c` the pool
     between.py norms, turned heads, attention, gates
+    decoder.py all layers of a step in one call
     library.py where the compiled library comes from, and when there is none
     twin.py    the same numbers, bit by bit, in plain NumPy
 
@@ -53,34 +54,43 @@ class Product:
         self._kept = [_at_least(part, LEAST_ROWS) for part in parts]  # whose memory is pointed to
         self.has_floats = any(part.type.name in FLOAT_TYPES for part in parts)
         self.num_columns, self.num_rows = parts[0].num_columns, sum(part.num_rows for part in parts)
-        self._width = sum(part.num_rows for part in self._kept)  # more, where a part is filled up
+        self.width = sum(part.num_rows for part in self._kept)  # of what is computed: more, where a part is filled up
         firsts = [sum(part.num_rows for part in self._kept[:index]) for index in range(len(parts))]
         matrices = [_matrix(part, first) for part, first in zip(self._kept, firsts, strict=True)]
         self._matrices, self._num_parts = (Matrix * len(parts))(*matrices), len(parts)
-        self._places = None if order is None and self._width == self.num_rows else self._places_of(parts, order)
+        self._places = None if order is None and self.width == self.num_rows else self._places_of(parts, order)
 
     def _places_of(self, parts: Sequence[Packed], order: Tensor | None) -> Tensor:
         """Where each column of what is computed goes, int32; what fills up goes behind all others."""
         order = torch.arange(self.num_rows) if order is None else order
         is_real = torch.cat([torch.arange(kept.num_rows) < part.num_rows for kept, part in zip(self._kept, parts, strict=True)])
-        places = torch.empty(self._width, dtype=torch.int32)
-        places[~is_real] = torch.arange(self.num_rows, self._width, dtype=torch.int32)
+        places = torch.empty(self.width, dtype=torch.int32)
+        places[~is_real] = torch.arange(self.num_rows, self.width, dtype=torch.int32)
         real = torch.empty(self.num_rows, dtype=torch.int32)
         real[order] = torch.arange(self.num_rows, dtype=torch.int32)
         places[is_real] = real
         return places
+
+    @property
+    def addresses(self) -> tuple[int, int | None]:
+        """Of the table of matrices, and of where each column goes, None: where it is."""
+        return ctypes.addressof(self._matrices), None if self._places is None else self._places.data_ptr()
+
+    @property
+    def num_parts(self) -> int:
+        return self._num_parts
 
     def __call__(self, x: Tensor) -> Tensor:
         """x W^T, float32 [num_rows of x, num_rows], of x [num_rows, num_columns] on a CPU, by as many threads as PyTorch has."""
         x = x if x.dtype == torch.float32 else x.float()
         x = x if x.stride(1) == 1 else x.contiguous()
         num_rows = x.shape[0]  # len(x) takes a microsecond
-        out = torch.empty(num_rows, self._width)
+        out = torch.empty(num_rows, self.width)
         places = None if self._places is None else self._places.data_ptr()
-        given = (x.data_ptr(), num_rows, x.stride(0), out.data_ptr(), self._width, places)
+        given = (x.data_ptr(), num_rows, x.stride(0), out.data_ptr(), self.width, places)
         if num_rows and self._multiply(self._matrices, self._num_parts, *given, torch.get_num_threads()) != 0:
             raise MemoryError(f"no memory for {num_rows} rows of {self.num_columns} activations")
-        return out if self._width == self.num_rows else out[:, : self.num_rows]
+        return out if self.width == self.num_rows else out[:, : self.num_rows]
 
 
 def _matrix(part: Packed, first_column: int) -> Matrix:

@@ -16,6 +16,7 @@ from .library import loaded
 
 VECTOR = 16  # widths are multiples of it
 MAX_HEAD_DIM = 512
+ACTIVATIONS = ("silu", "gelu_tanh", "gelu")  # in the order of native/products.h
 
 
 def fits(width: int) -> bool:
@@ -53,12 +54,13 @@ def rms_norm(hidden: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -
     return out, total
 
 
-def gated_silu(inner: Tensor) -> Tensor:
-    """silu(gate) * up [num_tokens, width] of inner [num_tokens, 2 * width]: gate, then up."""
+def gated(inner: Tensor, activation: str) -> Tensor:
+    """activation(gate) * up [num_tokens, width] of inner [num_tokens, 2 * width]: gate, then up; one of ACTIVATIONS."""
     inner = inner if inner.stride(1) == 1 else inner.contiguous()
     num_tokens, width = inner.shape[0], inner.shape[1] // 2
     out = torch.empty(num_tokens, width)
-    _library().maskwright_silu(inner.data_ptr(), num_tokens, inner.stride(0), width, out.data_ptr())
+    given = (inner.data_ptr(), num_tokens, inner.stride(0), width, out.data_ptr())
+    _library().maskwright_gate(ACTIVATIONS.index(activation), *given)
     return out
 
 
@@ -116,7 +118,8 @@ def attend(
         query.data_ptr(), keys.data_ptr(), values.data_ptr(), tables.data_ptr(), lengths.data_ptr(), out.data_ptr(), query.shape[0],
         num_kv_heads, query.shape[1] // num_kv_heads, head_dim, block_size, tables.stride(0), window or 0, max_tokens, scale,
     )  # fmt: skip
-    _library().maskwright_attend(ctypes.byref(call), torch.get_num_threads())
+    if _library().maskwright_attend(ctypes.byref(call), torch.get_num_threads()) != 0:
+        raise MemoryError(f"no memory for the attention of {query.shape[0]} tokens to {max_tokens}")
     return out
 
 

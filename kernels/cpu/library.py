@@ -57,13 +57,15 @@ def loaded() -> ctypes.CDLL | None:
     except OSError as problem:  # of another system
         logger.warning("%s cannot be loaded, products are slower: %s", path, problem)
         return None
-    number, address, word = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
+    number, address, word, real = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int, ctypes.c_float
     found.maskwright_multiply.argtypes = (address, word, address, number, number, address, number, address, word)
-    found.maskwright_norm.argtypes = (address, address, address, ctypes.c_float, number, number, address, address)
-    found.maskwright_silu.argtypes = (address, number, number, number, address)
+    found.maskwright_norm.argtypes = (address, address, address, real, number, number, address, address)
+    found.maskwright_gate.argtypes = (word, address, number, number, number, address)
     found.maskwright_turn.argtypes = (address,)
     found.maskwright_attend.argtypes = (address, word)
-    for function in (found.maskwright_norm, found.maskwright_silu, found.maskwright_turn, found.maskwright_attend):
+    found.maskwright_decode.argtypes = (address, address, word)
+    found.maskwright_pick.argtypes = (address,)
+    for function in (found.maskwright_norm, found.maskwright_gate, found.maskwright_turn):
         function.restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)
     return found if found.maskwright_use(b"auto") else None
@@ -81,7 +83,7 @@ def compiled_library() -> Path | None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "products.so"
         sources = [str(file) for file in sorted(SOURCES.glob("*.c"))]
-        arguments = [*command, *FLAGS, "-shared", "-o", str(made), *sources]
+        arguments = [*command, *FLAGS, "-shared", "-o", str(made), *sources, "-lm"]
         try:
             subprocess.run(arguments, check=True, capture_output=True, timeout=COMPILE_SECONDS)
         except (OSError, subprocess.SubprocessError) as problem:

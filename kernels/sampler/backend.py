@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..backend import Backend, uses_triton
-from . import reference
+from . import greedy, reference
 from .interface import Sampled, SamplerRows
 
 
@@ -28,12 +28,14 @@ class Sample(Protocol):
 
 
 def choose_sampler(device: torch.device, backend: Backend = "auto") -> Sample:
-    """The implementation for tensors of this device: Triton kernels on CUDA, plain PyTorch elsewhere, or the one asked for.
+    """The implementation for tensors of this device, or the one asked for: Triton kernels on CUDA, plain PyTorch elsewhere.
+
+    "auto" has compiled code compute greedy rows on a CPU.
 
     Raises ValueError for an unknown backend, and for Triton kernels on a device that they do not run on.
     """
     if not uses_triton(backend, device):
-        return reference.sample
+        return greedy.sample if backend == "auto" and device.type == "cpu" else reference.sample
     from .gpu import sample  # imports Triton, which exists only where there may be a GPU
 
     return sample

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
+from torch.nn.functional import rms_norm, scaled_dot_product_attention
 
 from maskwright.kernels import cpu
 from maskwright.kernels.cpu import between
+from maskwright.kernels.moe import ACTIVATIONS
 
 pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2")
 
@@ -36,12 +37,15 @@ def test_a_norm_is_that_of_the_sum(width: int) -> None:
     assert same is hidden and torch.allclose(alone, rms_norm(hidden, (width,), weight, 1e-5), rtol=1e-5, atol=1e-6)
 
 
-def test_a_gate_is_silu() -> None:
+@pytest.mark.parametrize("activation", between.ACTIVATIONS)
+def test_a_gate_is_activated(activation: str) -> None:
     inner = torch.cat((torch.linspace(-120, 120, 480).view(2, 240), random(2, 240)), dim=1)
     gate, up = inner.chunk(2, dim=1)
-    assert torch.allclose(between.gated_silu(inner), silu(gate) * up, rtol=1e-5, atol=1e-30)
+    exact = ACTIVATIONS[activation](gate.double()) * up
+    found = between.gated(inner, activation)
+    assert ((found - exact).abs() <= 1e-6 * (gate.abs() * up.abs()).clamp_max(1.0) + 1e-6 * exact.abs()).all()
     apart = torch.cat((inner, inner), dim=1)[:, :480]
-    assert torch.equal(between.gated_silu(apart), between.gated_silu(inner))
+    assert torch.equal(between.gated(apart, activation), found)
 
 
 @pytest.mark.parametrize("half", [32, 24, 7])
@@ -64,16 +68,19 @@ def test_heads_are_normalised_and_turned_and_cached(half: int, is_normed: bool) 
     assert sum((memory != 7).flatten(1).any(1).sum().item() for memory in cache) == 6
 
 
-@pytest.mark.parametrize("head_dim", [16, 64, 80, 128])
-@pytest.mark.parametrize("window", [None, 5])
-def test_attention_is_that_of_pytorch(head_dim: int, window: int | None) -> None:
-    keys, values = random(12, 4, 2, head_dim), random(12, 4, 2, head_dim, seed=1)
-    tables = torch.stack([torch.randperm(12, generator=torch.Generator().manual_seed(row))[:10] for row in range(3)])
-    lengths, query = torch.tensor([1, 19, 40]), random(3, 6, head_dim, seed=2) * 3
-    found = between.attend(query, (keys, values), tables, lengths, 40, 0.2, window)
+@pytest.mark.parametrize(("head_dim", "num_heads"), [(16, 2), (64, 6), (80, 10), (128, 18)])
+@pytest.mark.parametrize("window", [None, 5, 300])
+def test_attention_is_that_of_pytorch(head_dim: int, num_heads: int, window: int | None) -> None:
+    """Of contexts shorter and longer than what is attended to at a time."""
+    keys, values = random(200, 4, 2, head_dim), random(200, 4, 2, head_dim, seed=1)
+    tables = torch.stack([torch.randperm(200, generator=torch.Generator().manual_seed(row))[:180] for row in range(4)])
+    lengths, query = torch.tensor([1, 19, 40, 700]), random(4, num_heads, head_dim, seed=2) * 3
+    found = between.attend(query, (keys, values), tables, lengths, 700, 0.2, window)
     for row, length in enumerate(lengths.tolist()):
         first = 0 if window is None else max(0, length - window)
         key, value = (memory[tables[row]].flatten(0, 1)[first:length].transpose(0, 1) for memory in (keys, values))
-        grouped = query[row].view(2, 3, head_dim)
-        expected = scaled_dot_product_attention(grouped, key, value, scale=0.2).view(6, head_dim)
+        grouped = query[row].view(2, num_heads // 2, head_dim)
+        expected = scaled_dot_product_attention(grouped, key, value, scale=0.2).view(num_heads, head_dim)
         assert torch.allclose(found[row], expected, rtol=1e-4, atol=1e-5)
+    alone = between.attend(query[3:], (keys, values), tables[3:], lengths[3:], 700, 0.2, window)
+    assert torch.equal(alone, found[3:])

@@ -12,8 +12,9 @@
 #include "simd_avx2.h"
 #include "kernel.h"
 #include "between.h"
+#include "pick.h"
 
-const InstructionSet maskwright_avx2 = {LANES, quantize, multiply, multiply_floats, add_and_normalize, gated_silu, turn_head, attend};
+const InstructionSet maskwright_avx2 = {LANES, quantize, multiply, multiply_floats, add_and_normalize, gated, turn_head, attend, join, most_of, sum_of};
 
 #if defined(__clang__)
 #pragma clang attribute pop

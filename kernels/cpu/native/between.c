@@ -1,5 +1,4 @@
-/* What lies between the products of a decoder layer: what Python calls. All numbers are float32, matrices are contiguous but where a
-   stride is given. */
+/* What lies between the products of a decoder layer. All numbers are float32, matrices are contiguous but where a stride is given. */
 
 #include "products.h"
 
@@ -7,32 +6,21 @@
 
 #include "threads.h"
 
-/* sum = hidden + delta, and its RMS norm; without delta the norm of hidden. All [num_rows, width], `width` a multiple of 16. */
+/* sum = hidden + delta, and its RMS norm; without delta the norm of hidden. All [num_rows, width], `width` a multiple of 16; `sum` may
+   be `hidden`. */
 void maskwright_norm(const float *hidden, const float *delta, const float *weight, float eps, int64_t num_rows, int64_t width, float *sum, float *out) {
   for (int64_t at = 0; at < num_rows * width; at += width) {
     maskwright_chosen->add_and_normalize(hidden + at, delta == NULL ? NULL : delta + at, weight, eps, width, sum == NULL ? NULL : sum + at, out + at);
   }
 }
 
-/* out [num_rows, width] = silu(gate) * up, of inner [num_rows, stride]: gate, then up. */
-void maskwright_silu(const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out) {
+/* out [num_rows, width] = activation(gate) * up, of inner [num_rows, stride]: gate, then up. */
+void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out) {
   for (int64_t row = 0; row < num_rows; row++) {
-    maskwright_chosen->gated_silu(inner + row * stride, inner + row * stride + width, width, out + row * width);
+    maskwright_chosen->gated(activation, inner + row * stride, inner + row * stride + width, width, out + row * width);
   }
 }
 
-typedef struct {
-  const float *heads;          /* [num_rows, stride]: queries, keys and values */
-  const float *cosine, *sine;  /* [num_rows, half] */
-  const float *norm;           /* [num_heads + num_kv_heads, head_dim], or NULL */
-  const int64_t *slots;        /* [num_rows] */
-  float *query;                /* [num_rows, num_heads, head_dim] */
-  float *keys, *values;        /* [places, num_kv_heads, head_dim] */
-  int64_t num_rows, stride, num_heads, num_kv_heads, head_dim, half;
-  float eps;
-} Turn;
-
-/* Queries and keys normalised and turned by their positions; keys and values are written into the cache. */
 void maskwright_turn(const Turn *turn) {
   const int64_t width = turn->head_dim, half = turn->half;
   for (int64_t row = 0; row < turn->num_rows; row++) {
@@ -49,20 +37,56 @@ void maskwright_turn(const Turn *turn) {
   }
 }
 
-static void attend_heads(void *context, int64_t begin, int64_t end) {
+typedef struct {
+  const Attention *call;
+  int64_t num_pieces; /* that the longest row may have */
+  float *pieces;      /* [num_rows, num_pieces, num_heads, 2 + head_dim] */
+} Pieces;
+
+static int64_t num_heads(const Attention *call) { return call->num_kv_heads * call->heads_per_kv_head; }
+
+static int64_t first_seen(const Attention *call, int64_t row) {
+  int64_t last = call->lengths[row];
+  return call->window > 0 && last > call->window ? last - call->window : 0;
+}
+
+static void attend_pieces(void *context, int64_t begin, int64_t end) {
   static _Thread_local void *memory;
   static _Thread_local size_t size;
-  const Attention *call = context;
-  float *scores = maskwright_kept(&memory, &size, (size_t)(call->heads_per_kv_head * call->max_tokens) * sizeof *scores);
-  if (scores == NULL) abort();
+  const Pieces *all = context;
+  const Attention *call = all->call;
+  float(*weights)[PIECE] = maskwright_kept(&memory, &size, (size_t)num_heads(call) * sizeof *weights);
+  if (weights == NULL) abort();
   for (int64_t place = begin; place < end; place++) {
-    int64_t row = place / call->num_kv_heads, last = call->lengths[row], first = call->window > 0 && last > call->window ? last - call->window : 0;
-    int64_t at = place * call->heads_per_kv_head * call->head_dim;
-    maskwright_chosen->attend(call, call->query + at, call->tables + row * call->table_width, first, last, place % call->num_kv_heads, scores, call->out + at);
+    int64_t row = place / all->num_pieces, last = call->lengths[row], first = first_seen(call, row) + place % all->num_pieces * PIECE;
+    if (first >= last) continue;
+    const float *query = call->query + row * num_heads(call) * call->head_dim;
+    float *out = all->pieces + place * num_heads(call) * (2 + call->head_dim);
+    maskwright_chosen->attend(call, query, call->tables + row * call->table_width, first, last < first + PIECE ? last : first + PIECE, weights, out);
   }
 }
 
-void maskwright_attend(const Attention *call, int num_threads) {
-  int is_small = call->max_tokens * call->num_rows < 64; /* not worth the trouble of sharing */
-  run_in_parallel(attend_heads, (void *)call, call->num_rows * call->num_kv_heads, 1, is_small ? 1 : num_threads);
+static void join_pieces(const Pieces *all) {
+  const Attention *call = all->call;
+  int64_t stride = num_heads(call) * (2 + call->head_dim);
+  for (int64_t row = 0; row < call->num_rows; row++) {
+    int64_t count = (call->lengths[row] - first_seen(call, row) + PIECE - 1) / PIECE;
+    for (int64_t head = 0; head < num_heads(call); head++) {
+      const float *pieces = all->pieces + row * all->num_pieces * stride + head * (2 + call->head_dim);
+      maskwright_chosen->join(pieces, count, stride, call->head_dim, call->out + (row * num_heads(call) + head) * call->head_dim);
+    }
+  }
+}
+
+/* Returns 0, or -1 when there is no memory. */
+int maskwright_attend(const Attention *call, int num_threads) {
+  static _Thread_local void *memory;
+  static _Thread_local size_t size;
+  int64_t longest = call->window > 0 && call->window < call->max_tokens ? call->window : call->max_tokens;
+  int64_t num_pieces = (longest + PIECE - 1) / PIECE, count = call->num_rows * num_pieces;
+  Pieces pieces = {call, num_pieces, maskwright_kept(&memory, &size, (size_t)(count * num_heads(call) * (2 + call->head_dim)) * sizeof(float))};
+  if (pieces.pieces == NULL) return -1;
+  run_in_parallel(attend_pieces, &pieces, count, 1, num_threads);
+  join_pieces(&pieces);
+  return 0;
 }

@@ -51,11 +51,41 @@ static void add_and_normalize(const float *hidden, const float *delta, const flo
   normalize(hidden, weight, eps, width, out);
 }
 
-/* gate * sigmoid(gate) * up, of `width` numbers each. */
-static void gated_silu(const float *gate, const float *up, int64_t width, float *out) {
-  for (int64_t i = 0; i < width; i += LANES) {
-    Floats x = loaded(gate + i);
-    stored(out + i, x / (all_floats(1.0f) + exponential(-x)) * loaded(up + i));
+static inline Floats reciprocal_of_one_plus(Floats x) { return all_floats(1.0f) / (all_floats(1.0f) + x); }
+
+static inline Floats silu(Floats x) { return x * reciprocal_of_one_plus(exponential(-x)); }
+
+/* x * (1 + tanh(y)) / 2, where y is sqrt(2 / pi) * (x + 0.044715 x^3). */
+static inline Floats gelu_tanh(Floats x) {
+  Floats twice = x * fused(x * x, all_floats(1.5957691216f * 0.044715f), all_floats(1.5957691216f));
+  return x * reciprocal_of_one_plus(exponential(-twice));
+}
+
+/* x * (1 + erf(x / sqrt(2))) / 2; erf to 1.5e-7, by 7.1.26 of Abramowitz and Stegun. */
+static inline Floats gelu(Floats x) {
+  Floats size = (Floats)((Ints)x & all_ints(0x7FFFFFFF)) * all_floats(0.70710678f);
+  Floats t = all_floats(1.0f) / fused(size, all_floats(0.3275911f), all_floats(1.0f));
+  Floats y = all_floats(1.061405429f);
+  y = fused(y, t, all_floats(-1.453152027f));
+  y = fused(y, t, all_floats(1.421413741f));
+  y = fused(y, t, all_floats(-0.284496736f));
+  y = fused(y, t, all_floats(0.254829592f));
+  Floats rest = y * t * exponential(-size * size); /* 1 - erf(size) */
+  Ints is_negative = x < all_floats(0.0f);
+  Floats twice = (Floats)((is_negative & (Ints)rest) | (~is_negative & (Ints)(all_floats(2.0f) - rest)));
+  return x * all_floats(0.5f) * twice;
+}
+
+static inline __attribute__((always_inline)) Floats activated(int activation, Floats x) {
+  return activation == SILU ? silu(x) : activation == GELU_TANH ? gelu_tanh(x) : gelu(x);
+}
+
+/* activation(gate) * up, of `width` numbers each. */
+static void gated(int activation, const float *gate, const float *up, int64_t width, float *out) {
+  switch (activation) {
+#define CASE(kind) case kind: for (int64_t i = 0; i < width; i += LANES) stored(out + i, activated(kind, loaded(gate + i)) * loaded(up + i)); return;
+    CASE(SILU) CASE(GELU_TANH) CASE(GELU)
+#undef CASE
   }
 }
 
@@ -74,43 +104,140 @@ static void turn_head(const float *head, const float *norm, float eps, const flo
   for (int64_t i = 2 * half; i < width; i++) out[i] = head[i];
 }
 
-/* One query head group over the tokens [first, last) of a sequence: see `Attention` in products.h. */
-static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t kv_head, float *scores, float *out) {
-  const int64_t width = call->head_dim, size = call->block_size, stride = call->num_kv_heads * width, heads = call->heads_per_kv_head;
-  const int64_t num_tokens = last - first;
-  for (int64_t token = first; token < last; token++) {
-    const float *key = call->keys + (table[token / size] * size + token % size) * stride + kv_head * width;
-    for (int64_t head = 0; head < heads; head++) {
-      Floats sum = all_floats(0.0f);
-      for (int64_t i = 0; i < width; i += LANES) sum = fused(loaded(query + head * width + i), loaded(key + i), sum);
-      scores[head * call->max_tokens + token - first] = lanes_added(sum) * call->scale;
+/* ---- attention */
+
+#define HEADS 4                       /* of queries that go through keys and values together */
+#define PARTS (LANES == 16 ? 4 : 2)   /* vectors of a value that do */
+#define TOKENS (LANES == 16 ? 4 : 2)  /* whose keys are read side by side */
+
+/* Scores of LANES tokens, whose keys are at `offsets`: a few tokens at a time, each of which is read once for all heads. */
+static inline __attribute__((always_inline)) void score(
+    int heads, const float *query, const float *keys, const int64_t *offsets, int64_t width, float scale, float (*out)[PIECE]) {
+  Floats sums[HEADS][LANES];
+  for (int first = 0; first < LANES; first += TOKENS) {
+    Floats some[HEADS][TOKENS];
+    UNROLLED
+    for (int h = 0; h < heads; h++) {
+      UNROLLED
+      for (int t = 0; t < TOKENS; t++) some[h][t] = all_floats(0.0f);
+    }
+    for (int64_t i = 0; i < width; i += LANES) {
+      UNROLLED
+      for (int t = 0; t < TOKENS; t++) {
+        Floats key = loaded(keys + offsets[first + t] + i);
+        __builtin_prefetch(keys + offsets[first + t + LANES] + i, 0, 2);
+        UNROLLED
+        for (int h = 0; h < heads; h++) some[h][t] = fused(loaded(query + h * width + i), key, some[h][t]);
+      }
+    }
+    UNROLLED
+    for (int h = 0; h < heads; h++) {
+      UNROLLED
+      for (int t = 0; t < TOKENS; t++) sums[h][first + t] = some[h][t];
     }
   }
-  for (int64_t head = 0; head < heads; head++) {
-    float *mine = scores + head * call->max_tokens, most = mine[0], sum = 0.0f;
-    int64_t i = 0;
-    for (int64_t j = 1; j < num_tokens; j++) most = mine[j] > most ? mine[j] : most;
-    Floats partial = all_floats(0.0f);
-    for (; i + LANES <= num_tokens; i += LANES) {
-      Floats weights = exponential(loaded(mine + i) - all_floats(most));
-      stored(mine + i, weights);
-      partial += weights;
+  for (int h = 0; h < heads; h++) stored(out[h], each_lanes_added(sums[h]) * all_floats(scale));
+}
+
+/* Scores become weights. Returns their sum; *most is the largest score. */
+static inline float weigh(float *scores, int64_t num_tokens, float *most) {
+  *most = -__builtin_inff();
+  for (int64_t i = 0; i < num_tokens; i++) *most = scores[i] > *most ? scores[i] : *most;
+  for (int64_t i = num_tokens; i % LANES; i++) scores[i] = -__builtin_inff();
+  Floats sum = all_floats(0.0f);
+  for (int64_t i = 0; i < num_tokens; i += LANES) {
+    Floats weights = exponential(loaded(scores + i) - all_floats(*most));
+    stored(scores + i, weights);
+    sum += weights;
+  }
+  return lanes_added(sum);
+}
+
+/* Add values times weights of a few tokens to `parts` vectors of the sums of some heads. */
+static inline __attribute__((always_inline)) void add_values(
+    int heads, int parts, const float *values, const int64_t *offsets, int64_t num_tokens, float (*weights)[PIECE], float *out, int64_t stride) {
+  Floats sums[HEADS][PARTS];
+  UNROLLED
+  for (int h = 0; h < heads; h++) {
+    UNROLLED
+    for (int p = 0; p < parts; p++) sums[h][p] = loaded(out + h * stride + p * LANES);
+  }
+  for (int64_t token = 0; token < num_tokens; token++) {
+    Floats some[PARTS];
+    UNROLLED
+    for (int p = 0; p < parts; p++) {
+      some[p] = loaded(values + offsets[token] + p * LANES);
+      __builtin_prefetch(values + offsets[token + LANES] + p * LANES, 0, 2);
     }
-    for (sum = lanes_added(partial); i < num_tokens; i++) sum += mine[i] = exponential(all_floats(mine[i] - most))[0];
-    for (int64_t d = 0; d < width; d += 4 * LANES) {
-      const int parts = (int)(width - d < 4 * LANES ? (width - d) / LANES : 4);
-      Floats values[4];
-      for (int p = 0; p < parts; p++) values[p] = all_floats(0.0f);
-      for (int64_t token = first; token < last; token++) {
-        const float *value = call->values + (table[token / size] * size + token % size) * stride + kv_head * width + d;
-        Floats weight = all_floats(mine[token - first]);
-        if (parts == 4) {
-          UNROLLED for (int p = 0; p < 4; p++) values[p] = fused(weight, loaded(value + p * LANES), values[p]);
-        } else {
-          for (int p = 0; p < parts; p++) values[p] = fused(weight, loaded(value + p * LANES), values[p]);
-        }
-      }
-      for (int p = 0; p < parts; p++) stored(out + head * width + d + p * LANES, values[p] / all_floats(sum));
+    UNROLLED
+    for (int h = 0; h < heads; h++) {
+      Floats weight = all_floats(weights[h][token]);
+      UNROLLED
+      for (int p = 0; p < parts; p++) sums[h][p] = fused(weight, some[p], sums[h][p]);
+    }
+  }
+  UNROLLED
+  for (int h = 0; h < heads; h++) {
+    UNROLLED
+    for (int p = 0; p < parts; p++) stored(out + h * stride + p * LANES, sums[h][p]);
+  }
+}
+
+static inline __attribute__((always_inline)) void add_all_values(
+    int heads, const float *values, const int64_t *offsets, int64_t num_tokens, int64_t width, float (*weights)[PIECE], float *out) {
+  int64_t d = 0;
+  for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(heads, PARTS, values + d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
+  for (; d < width; d += LANES) add_values(heads, 1, values + d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
+}
+
+#define FOR_HEADS(heads, statement) \
+  switch (heads) { \
+    case 1: { enum { n = 1 }; statement; break; } \
+    case 2: { enum { n = 2 }; statement; break; } \
+    case 3: { enum { n = 3 }; statement; break; } \
+    case 4: { enum { n = 4 }; statement; break; } \
+  }
+
+/* See InstructionSet.attend. Memory is read in order: a few tokens with all their heads, then the next. */
+static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
+  const int64_t width = call->head_dim, size = call->block_size, num_tokens = last - first, group = call->heads_per_kv_head;
+  const int64_t num_heads = call->num_kv_heads * group, stride = 2 + width;
+  int64_t offsets[PIECE + 2 * LANES], count = 0;
+  for (int64_t block = first / size, place = first % size; count < num_tokens; block++, place = 0) {
+    for (; place < size && count < num_tokens; place++) offsets[count++] = (table[block] * size + place) * call->num_kv_heads * width;
+  }
+  for (; count < num_tokens + 2 * LANES; count++) offsets[count] = offsets[num_tokens - 1]; /* whole vectors, and what is asked for ahead */
+  for (int64_t token = 0; token < num_tokens; token += LANES) {
+    for (int64_t head = 0, heads; head < num_heads; head += heads) {
+      heads = group - head % group < HEADS ? group - head % group : HEADS;
+      const float *keys = call->keys + head / group * width;
+      FOR_HEADS(heads, score(n, query + head * width, keys, offsets + token, width, call->scale, (float (*)[PIECE])(weights[head] + token)))
+    }
+  }
+  for (int64_t head = 0; head < num_heads; head++) {
+    out[head * stride + 1] = weigh(weights[head], num_tokens, out + head * stride);
+    for (int64_t d = 0; d < width; d += LANES) stored(out + head * stride + 2 + d, all_floats(0.0f));
+  }
+  for (int64_t token = 0; token < num_tokens; token += LANES) {
+    const int64_t some = num_tokens - token < LANES ? num_tokens - token : LANES;
+    for (int64_t head = 0, heads; head < num_heads; head += heads) {
+      heads = group - head % group < HEADS ? group - head % group : HEADS;
+      const float *values = call->values + head / group * width;
+      FOR_HEADS(heads, add_all_values(n, values, offsets + token, some, width, (float (*)[PIECE])(weights[head] + token), out + head * stride))
+    }
+  }
+}
+
+/* See InstructionSet.join. */
+static void join(const float *pieces, int64_t num_pieces, int64_t stride, int64_t head_dim, float *out) {
+  float most = pieces[0], total = 0.0f;
+  for (int64_t i = 1; i < num_pieces; i++) most = pieces[i * stride] > most ? pieces[i * stride] : most;
+  for (int64_t i = 0; i < num_pieces; i++) total += exponential(all_floats(pieces[i * stride] - most))[0] * pieces[i * stride + 1];
+  for (int64_t i = 0; i < num_pieces; i++) {
+    Floats factor = exponential(all_floats(pieces[i * stride] - most)) / all_floats(total);
+    for (int64_t d = 0; d < head_dim; d += LANES) {
+      Floats part = loaded(pieces + i * stride + 2 + d) * factor;
+      stored(out + d, i == 0 ? part : loaded(out + d) + part);
     }
   }
 }

@@ -330,6 +330,7 @@ static void multiply(const Matrix *matrix, int64_t first, int64_t fresh, const A
 #define PARTIAL (16 / LANES)
 #define ROWS 4                    /* of the matrix that are read together */
 #define TILE (LANES == 16 ? 4 : 1) /* of activations that they are multiplied by together */
+#define AHEAD 2                   /* as many times ROWS rows further on, memory is asked for */
 
 static inline __attribute__((always_inline)) Floats some_floats(int type, const uint8_t *p) {
   if (type == F32) {
@@ -361,6 +362,7 @@ static inline __attribute__((always_inline)) void multiply_tile(
   }
   int64_t column = 0;
   for (; column + 16 <= matrix->num_columns; column += 16) {
+    for (int at = 0; at < rows * width * 16; at += 64) __builtin_prefetch(data + AHEAD * rows * matrix->row_bytes + rows * width * column + at, 0, 3);
     UNROLLED
     for (int p = 0; p < PARTIAL; p++) {
       int64_t at = column + p * LANES;

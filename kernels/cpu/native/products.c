@@ -8,7 +8,7 @@
 #include "threads.h"
 
 #define FLOAT_ROWS 16
-#define LEAST_WORK 16384 /* bytes of weights times rows that are worth a share: about a microsecond */
+#define LEAST_WORK 16384 /* bytes of weights times rows that are worth taking at a time: about half a microsecond */
 #define ROWS_AT_ONCE 128 /* of activations: what stays in the second cache while all matrices pass */
 
 extern const InstructionSet maskwright_avx512, maskwright_avx2;
@@ -128,7 +128,7 @@ int maskwright_multiply(const Matrix *parts, int num_parts, const float *x, int6
   }
   int64_t count = product.num_groups * ((num_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), work = 0;
   for (int i = 0; i < num_parts; i++) work += parts[i].num_rows * parts[i].row_bytes * num_rows;
-  int64_t most = work / LEAST_WORK + 1, num_shares = num_threads * 8 < most ? num_threads * 8 : most, grain = count / num_shares;
+  int64_t grain = count * LEAST_WORK / (work + 1);
   run_in_parallel(multiply_groups, &product, count, grain < 1 ? 1 : grain, num_threads);
   return 0;
 }

@@ -36,16 +36,32 @@ typedef struct {
 
 enum { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4, NUM_INTEGER_TYPES, F32 = NUM_INTEGER_TYPES, F16, BF16 };
 
-/* Attention of one new token of each sequence to what is in the paged cache; see `attend` in __init__.py. */
+/* Attention of one new token of each sequence to what is in the paged cache; see `attend` in between.py. */
 typedef struct {
-  const float *query;        /* [num_rows, num_kv_heads, heads_per_kv_head, head_dim] */
+  const float *query;         /* [num_rows, num_kv_heads, heads_per_kv_head, head_dim] */
   const float *keys, *values; /* [blocks, block_size, num_kv_heads, head_dim] */
-  const int64_t *tables;     /* [num_rows, table_width] */
-  const int64_t *lengths;    /* [num_rows]: tokens that each row sees */
-  float *out;                /* as query */
+  const int64_t *tables;      /* [num_rows, table_width] */
+  const int64_t *lengths;     /* [num_rows]: tokens that each row sees */
+  float *out;                 /* as query */
   int64_t num_rows, num_kv_heads, heads_per_kv_head, head_dim, block_size, table_width, window, max_tokens; /* window 0: all */
   float scale;
 } Attention;
+
+#define PIECE 128 /* tokens that are attended to at a time */
+
+/* Queries, keys and values of each row normalised, turned and written to the cache; see `turn_and_cache` in between.py. */
+typedef struct {
+  const float *heads;         /* [num_rows, stride]: queries, keys and values */
+  const float *cosine, *sine; /* [num_rows, half] */
+  const float *norm;          /* [num_heads + num_kv_heads, head_dim], or NULL */
+  const int64_t *slots;       /* [num_rows] */
+  float *query;               /* [num_rows, num_heads, head_dim] */
+  float *keys, *values;       /* [places, num_kv_heads, head_dim] */
+  int64_t num_rows, stride, num_heads, num_kv_heads, head_dim, half;
+  float eps;
+} Turn;
+
+enum { SILU, GELU_TANH, GELU }; /* ACTIVATIONS in between.py */
 
 /* One instruction set. */
 typedef struct {
@@ -56,13 +72,27 @@ typedef struct {
   /* The same for a matrix of floating-point numbers: `count` rows times all rows of x [num_rows, stride]. */
   void (*multiply_floats)(const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output);
   void (*add_and_normalize)(const float *hidden, const float *delta, const float *weight, float eps, int64_t width, float *sum, float *out);
-  void (*gated_silu)(const float *gate, const float *up, int64_t width, float *out);
+  void (*gated)(int activation, const float *gate, const float *up, int64_t width, float *out);
   void (*turn_head)(const float *head, const float *norm, float eps, const float *cosine, const float *sine, int64_t half, int64_t width, float *out);
-  void (*attend)(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t kv_head, float *scores, float *out);
+  /* All heads of a row to the tokens [first, last), at most PIECE, of its sequence. Of each head out [heads, 2 + head_dim] has the
+     largest score, the sum of all weights, exp(score - largest), and the sum of values times weights. */
+  void (*attend)(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out);
+  /* What a head attends to, of its pieces, each `stride` numbers behind the one before. */
+  void (*join)(const float *pieces, int64_t num_pieces, int64_t stride, int64_t head_dim, float *out);
+  /* Of logits whose bits are set: the largest, and the sum of exp(logit - most). NaN and infinities count as finite numbers. */
+  float (*most_of)(const float *logits, const uint32_t *bits, int64_t count);
+  double (*sum_of)(const float *logits, const uint32_t *bits, int64_t count, float most);
 } InstructionSet;
 
 /* The set in use; see maskwright_use in products.c. */
 extern const InstructionSet *maskwright_chosen;
+
+int maskwright_multiply(const Matrix *parts, int num_parts, const float *x, int64_t num_rows, int64_t x_stride, float *out,
+                        int64_t out_stride, const int32_t *places, int num_threads);
+void maskwright_norm(const float *hidden, const float *delta, const float *weight, float eps, int64_t num_rows, int64_t width, float *sum, float *out);
+void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out);
+void maskwright_turn(const Turn *turn);
+int maskwright_attend(const Attention *call, int num_threads);
 
 /* Memory of a thread, of which what was asked for last is kept. NULL when there is none. */
 void *maskwright_kept(void **memory, size_t *size, size_t wanted);

@@ -70,3 +70,18 @@ static inline float lanes_added(Floats a) {
   __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+
+/* Lane i has what `lanes_added` makes of a[i]. */
+static inline Floats each_lanes_added(const Floats *a) {
+  __m256 four[4], two[2];
+  for (int i = 0; i < 4; i++) {
+    __m256 x = (__m256)a[i], y = (__m256)a[i + 4];
+    four[i] = _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
+  }
+  for (int i = 0; i < 2; i++) {
+    __m256d x = _mm256_castps_pd(four[i]), y = _mm256_castps_pd(four[i + 2]);
+    two[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(x, y)), _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
+  }
+  __m256 one = _mm256_add_ps(_mm256_shuffle_ps(two[0], two[1], 0x88), _mm256_shuffle_ps(two[0], two[1], 0xDD));
+  return (Floats)_mm256_permutevar8x32_ps(one, _mm256_setr_epi32(0, 2, 1, 3, 4, 6, 5, 7));
+}

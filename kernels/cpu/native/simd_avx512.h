@@ -71,3 +71,19 @@ static inline float lanes_added(Floats a) {
   __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+
+/* Lane i has what `lanes_added` makes of a[i]. */
+static inline Floats each_lanes_added(const Floats *a) {
+  __m512 eight[8], four[4], two[2];
+  for (int i = 0; i < 8; i++) {
+    __m512 x = (__m512)a[i], y = (__m512)a[i + 8];
+    eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xEE));
+  }
+  for (int i = 0; i < 4; i++) four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(eight[i], eight[i + 4], 0x88), _mm512_shuffle_f32x4(eight[i], eight[i + 4], 0xDD));
+  for (int i = 0; i < 2; i++) {
+    __m512d x = _mm512_castps_pd(four[i]), y = _mm512_castps_pd(four[i + 2]);
+    two[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+  }
+  __m512 one = _mm512_add_ps(_mm512_shuffle_ps(two[0], two[1], 0x88), _mm512_shuffle_ps(two[0], two[1], 0xDD));
+  return (Floats)_mm512_permutexvar_ps(_mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15), one);
+}

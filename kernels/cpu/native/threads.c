@@ -1,8 +1,9 @@
 /* A pool of threads for loops of a few microseconds.
 
-   A worker that has nothing to do looks for the next loop for a while (SPIN_NS), then sleeps. Whoever starts a loop computes too,
-   takes whatever part is next, and waits only for parts that others have begun. If such a wait is long, somebody else uses the
-   processor that the worker was on: loops then stay on one thread for a time (ALONE_NS), and the pool is tried again after it. */
+   A worker that has nothing to do looks for the next loop for a while (SPIN_NS), then sleeps. Whoever starts a loop computes too. Each
+   thread has a range of the loop to itself, so that it goes through memory in order, and takes from the ranges of others when its own
+   is done; it waits only for parts that others have begun. If such a wait is long, somebody else uses the processor that the worker
+   was on: loops then stay on one thread for a time (ALONE_NS), and the pool is tried again after it. */
 
 #include "threads.h"
 
@@ -30,10 +31,15 @@ static int64_t alone_until;
 static struct {
   Part part;
   void *context;
-  int64_t count, grain;
+  int64_t grain;
   int num_helpers; /* workers that may take part */
-  _Atomic int64_t next;
 } loop;
+
+static struct {
+  _Atomic int64_t next; /* place that nobody has taken */
+  int64_t end;
+  char apart[112]; /* from what other threads write */
+} ranges[MAX_WORKERS + 1] __attribute__((aligned(128)));
 
 static int64_t now_ns(void) {
   struct timespec time;
@@ -49,11 +55,23 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-static void take_parts(void) {
-  for (;;) {
-    int64_t begin = atomic_fetch_add(&loop.next, loop.grain);
-    if (begin >= loop.count) return;
-    loop.part(loop.context, begin, begin + loop.grain < loop.count ? begin + loop.grain : loop.count);
+/* First of one's own range, then of those behind it. */
+static void take_parts(int thread) {
+  int num_threads = loop.num_helpers + 1;
+  for (int i = 0; i < num_threads; i++) {
+    int of = (thread + i) % num_threads;
+    for (;;) {
+      int64_t begin = atomic_fetch_add(&ranges[of].next, loop.grain), end = ranges[of].end;
+      if (begin >= end) break;
+      loop.part(loop.context, begin, begin + loop.grain < end ? begin + loop.grain : end);
+    }
+  }
+}
+
+static void share(int64_t count, int num_threads) {
+  for (int i = 0; i < num_threads; i++) {
+    atomic_store_explicit(&ranges[i].next, count * i / num_threads, memory_order_relaxed);
+    ranges[i].end = count * (i + 1) / num_threads;
   }
 }
 
@@ -77,7 +95,7 @@ static void *work(void *argument) {
   int index = (int)(intptr_t)argument;
   for (unsigned seen = 0;;) {
     seen = next_loop(seen);
-    if (!(atomic_fetch_add(&inside, 1) & CLOSED) && index < loop.num_helpers) take_parts();
+    if (!(atomic_fetch_add(&inside, 1) & CLOSED) && index < loop.num_helpers) take_parts(index + 1);
     atomic_fetch_sub(&inside, 1);
   }
   return NULL;
@@ -121,9 +139,9 @@ void run_in_parallel(Part part, void *context, int64_t count, int64_t grain, int
     part(context, 0, count);
     return;
   }
-  loop.part = part, loop.context = context, loop.count = count, loop.grain = grain;
+  loop.part = part, loop.context = context, loop.grain = grain;
   loop.num_helpers = start_workers(wanted);
-  atomic_store(&loop.next, 0);
+  share(count, loop.num_helpers + 1);
   atomic_fetch_and(&inside, ~CLOSED);
   atomic_fetch_add(&generation, 1);
   if (atomic_load(&num_sleepers) > 0) {
@@ -131,7 +149,7 @@ void run_in_parallel(Part part, void *context, int64_t count, int64_t grain, int
     pthread_cond_broadcast(&wake);
     pthread_mutex_unlock(&sleeping);
   }
-  take_parts();
+  take_parts(0);
   atomic_fetch_or(&inside, CLOSED);
   int64_t since = 0;
   alone_until = 0;

@@ -35,7 +35,7 @@ def test_activations_are_rounded_where_nobody_asked_for_float32(tmp_path: Path, 
     assert chosen(path, False, monkeypatch) == chosen(folder, True, monkeypatch) == "float32"
     with pytest.raises(ConfigError, match='products="int8" needs a C compiler'):
         chosen(path, False, monkeypatch, products="int8")
-    with pytest.raises(ConfigError, match="products must be one of auto, int8, float32"):
+    with pytest.raises(ConfigError, match="products must be one of auto, int8, compiled, float32"):
         EngineConfig(model=path, products="int4")
 
 
@@ -46,7 +46,7 @@ def test_logits_are_those_of_exact_products_but_for_the_rounding(kind: Kind, tmp
     path = write_gguf(tmp_path / "model.gguf", folder, kind)
 
     def logits(rounds: bool) -> torch.Tensor:
-        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, rounds_activations=rounds)
+        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, is_compiled=rounds)
         steps = [([token], 0, [token]) for token in range(3, 15)]  # sequences of one token: sharp attention would magnify what differs
         return test_decoder.forward(model, model.allocate_cache(16, 4), steps)
 
@@ -65,7 +65,7 @@ def test_an_architecture_is_the_same_with_compiled_layers(name: str, tmp_path: P
     tokens = torch.randint(3, 90, (30,), generator=torch.Generator().manual_seed(1)).tolist()
 
     def logits(rounds: bool) -> torch.Tensor:
-        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, rounds_activations=rounds)
+        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, is_compiled=rounds)
         cache = model.allocate_cache(24, 4)
         first, second = list(range(8)), list(range(8, 16))
         steps = [[(tokens[:12], 0, first)], [(tokens[12:13], 12, first), (tokens[:20], 0, second)]]
@@ -74,3 +74,33 @@ def test_an_architecture_is_the_same_with_compiled_layers(name: str, tmp_path: P
 
     exact = logits(False)
     assert torch.allclose(logits(True), exact, atol=2e-4 * exact.abs().max().item())
+
+
+WHOLE = ("llama", "llama-biased-tied", "llama-rope-factors", "llama-yarn", "llama-linear", "mistral", "qwen2", "qwen3", "gemma3", "phi3")
+
+
+@needs_library
+@pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.BF16], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "phi3-long"])  # whose factors are those of narrower heads
+def test_a_step_in_one_call_has_the_bits_of_one_product_by_product(name: str, kind: Kind, tmp_path: Path) -> None:
+    """Prompts, then steps of single tokens in which sequences of other lengths take part, and change places."""
+    class_name, changes = MODELS[name]
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, **BLOCKS}
+    folder = save_tiny_model(tmp_path / "folder", class_name, {**changes, **sizes}).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, kind)
+    tokens = torch.randint(3, 90, (60,), generator=torch.Generator().manual_seed(1)).tolist()
+    model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, is_compiled=True)
+
+    def logits(in_one_call: bool) -> torch.Tensor:
+        if not in_one_call:
+            model._compiled_steps = None
+        cache = model.allocate_cache(24, 4)
+        first, second = list(range(8)), list(range(15, 7, -1))
+        steps = [[(tokens[:12], 0, first)], [(tokens[:20], 0, second)]]
+        steps += [[(tokens[12 + i : 13 + i], 12 + i, first), (tokens[20 + i : 21 + i], 20 + i, second)] for i in range(3)]
+        steps += [[(tokens[23:24], 23, second), (tokens[15:16], 15, first)], [(tokens[24:25], 24, second)]]
+        found = torch.cat([test_decoder.forward(model, cache, step) for step in steps])
+        return torch.cat((found, torch.cat([keys[:24].flatten() for keys in cache.keys]).view(-1, 1).expand(-1, found.shape[1])))
+
+    assert (model._compiled_steps is not None) == (name in WHOLE)
+    assert torch.equal(logits(True), logits(False))

@@ -1,0 +1,104 @@
+/* A step of a decoder in which every sequence has one new token, in one call: from embedded tokens to logits. It is what layers.py and
+   modules.py compute product by product, by the same functions in the same order, and has the same bits. */
+
+#include "products.h"
+
+/* One matrix product, y = x W^T + b. */
+typedef struct {
+  const Matrix *parts;
+  const int32_t *places; /* see maskwright_multiply */
+  const float *bias;     /* [num_rows], or NULL */
+  int64_t num_parts, num_rows, width; /* of what is computed; more than num_rows where a part is filled up */
+} Linear;
+
+typedef struct {
+  Linear qkv, output, up, down;
+  const float *input_norm, *after_attention, *mlp_norm, *after_mlp; /* [hidden_size]; two of them may be NULL */
+  const float *head_norm; /* [num_heads + num_kv_heads, head_dim], or NULL */
+  float *keys, *values;   /* [places, num_kv_heads, head_dim] */
+  int64_t window;         /* 0: all */
+  int64_t rope;           /* -1: heads are not turned */
+} Layer;
+
+typedef struct {
+  const Layer *layers;
+  Linear head;
+  const float *final_norm;
+  int64_t num_layers, hidden_size, inner_size, num_heads, num_kv_heads, head_dim, block_size, activation;
+  float eps, scale;
+} Decoder;
+
+typedef struct {
+  const float *cosine, *sine; /* [num_rows, half] */
+  int64_t half;
+} Angles;
+
+typedef struct {
+  float *hidden;             /* [num_rows, hidden_size]: embedded tokens; is written to */
+  const Angles *angles;      /* one for each rope */
+  const int64_t *slots;      /* [num_rows] */
+  const int64_t *tables;     /* [num_rows, table_width] */
+  const int64_t *lengths;    /* [num_rows] */
+  const int64_t *logit_rows; /* [num_logits] */
+  float *logits;             /* [num_logits, width of the head] */
+  int64_t num_rows, num_logits, table_width, max_tokens;
+} Step;
+
+static int multiply(const Linear *linear, const float *x, int64_t num_rows, int64_t width, float *out, int num_threads) {
+  if (maskwright_multiply(linear->parts, (int)linear->num_parts, x, num_rows, width, out, linear->width, linear->places, num_threads) != 0) return -1;
+  for (int64_t row = 0; linear->bias != NULL && row < num_rows; row++) {
+    for (int64_t i = 0; i < linear->num_rows; i++) out[row * linear->width + i] += linear->bias[i];
+  }
+  return 0;
+}
+
+static int64_t widest(const Decoder *decoder) {
+  int64_t most = decoder->hidden_size > decoder->inner_size ? decoder->hidden_size : decoder->inner_size;
+  most = most > decoder->num_heads * decoder->head_dim ? most : decoder->num_heads * decoder->head_dim;
+  for (const Layer *layer = decoder->layers; layer < decoder->layers + decoder->num_layers; layer++) {
+    for (const Linear *linear = &layer->qkv; linear <= &layer->down; linear++) most = most > linear->width ? most : linear->width;
+  }
+  return most;
+}
+
+/* From `normed` to `out`, which is [num_rows, layer->output.width]. */
+static int attention(const Decoder *decoder, const Layer *layer, const Step *step, const float *normed, float *projected, float *query, float *out, int num_threads) {
+  static const Angles still;
+  const Angles *angles = layer->rope < 0 ? &still : step->angles + layer->rope;
+  const int64_t width = decoder->num_heads * decoder->head_dim;
+  if (multiply(&layer->qkv, normed, step->num_rows, decoder->hidden_size, projected, num_threads) != 0) return -1;
+  Turn turn = {projected, angles->cosine, angles->sine, layer->head_norm, step->slots, query, layer->keys, layer->values, step->num_rows,
+               layer->qkv.width, decoder->num_heads, decoder->num_kv_heads, decoder->head_dim, angles->half, decoder->eps};
+  maskwright_turn(&turn);
+  Attention call = {query, layer->keys, layer->values, step->tables, step->lengths, projected, step->num_rows, decoder->num_kv_heads,
+                    decoder->num_heads / decoder->num_kv_heads, decoder->head_dim, decoder->block_size, step->table_width, layer->window,
+                    step->max_tokens, decoder->scale};
+  if (maskwright_attend(&call, num_threads) != 0) return -1;
+  return multiply(&layer->output, projected, step->num_rows, width, out, num_threads);
+}
+
+/* Returns 0, or -1 when there is no memory; what the cache has of the new tokens is then not to be used. */
+int maskwright_decode(const Decoder *decoder, const Step *step, int num_threads) {
+  static _Thread_local void *memory;
+  static _Thread_local size_t size;
+  const int64_t hidden_size = decoder->hidden_size, num_rows = step->num_rows, each = num_rows * widest(decoder);
+  float *normed = maskwright_kept(&memory, &size, (size_t)(4 * each) * sizeof *normed), *hidden = step->hidden, *delta = NULL;
+  if (normed == NULL) return -1;
+  float *first = normed + each, *second = first + each, *third = second + each;
+  for (const Layer *layer = decoder->layers; layer < decoder->layers + decoder->num_layers; layer++) {
+    maskwright_norm(hidden, delta, layer->input_norm, decoder->eps, num_rows, hidden_size, hidden, normed);
+    if (attention(decoder, layer, step, normed, first, second, third, num_threads) != 0) return -1;
+    if (layer->after_attention != NULL) maskwright_norm(third, NULL, layer->after_attention, decoder->eps, num_rows, hidden_size, NULL, third);
+    maskwright_norm(hidden, third, layer->mlp_norm, decoder->eps, num_rows, hidden_size, hidden, normed);
+    if (multiply(&layer->up, normed, num_rows, hidden_size, first, num_threads) != 0) return -1;
+    maskwright_gate((int)decoder->activation, first, num_rows, layer->up.width, decoder->inner_size, second);
+    if (multiply(&layer->down, second, num_rows, decoder->inner_size, third, num_threads) != 0) return -1;
+    if (layer->after_mlp != NULL) maskwright_norm(third, NULL, layer->after_mlp, decoder->eps, num_rows, hidden_size, NULL, third);
+    delta = third;
+  }
+  for (int64_t i = 0; i < step->num_logits; i++) {
+    int64_t at = step->logit_rows[i] * hidden_size;
+    maskwright_norm(hidden + at, delta + at, decoder->final_norm, decoder->eps, 1, hidden_size, second + i * hidden_size, first + i * hidden_size);
+  }
+  return multiply(&decoder->head, first, step->num_logits, hidden_size, step->logits, num_threads);
+}

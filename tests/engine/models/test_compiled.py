@@ -1,0 +1,92 @@
+"""Folders whose matrices stay as they are stored, and are multiplied by compiled code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from maskwright.engine import config as engine_config
+from maskwright.engine.config import EngineConfig, resolve
+from maskwright.engine.errors import ConfigError
+from maskwright.engine.models.model import load_model
+from maskwright.engine.models.spec import read_spec
+from maskwright.kernels.cpu import is_available
+
+from ..conftest import save_tiny_model
+from . import test_decoder
+
+needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2")
+WIDE = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+MODELS = {
+    "llama-tied": ("LlamaConfig", {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}),
+    "qwen3": ("Qwen3Config", {}),
+    "gemma3": ("Gemma3TextConfig", {"sliding_window": 6, "num_hidden_layers": 7, "query_pre_attn_scalar": 16}),
+    "glm": ("GlmConfig", {"pad_token_id": 0, "partial_rotary_factor": 0.5}),
+    "mixtral": ("MixtralConfig", {"num_local_experts": 4}),
+    "command-r": ("CohereConfig", {"use_qk_norm": True}),
+}  # fmt: skip
+
+
+def halved(folder: Path, dtype: torch.dtype) -> Path:
+    """The folder with its tensors, and what config.json says of them, in another type."""
+    import json
+
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "model.safetensors"
+    save_file({name: tensor.to(dtype) for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    name = str(dtype).removeprefix("torch.")
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": name, "torch_dtype": name}))
+    return folder
+
+
+def logits(folder: Path, is_compiled: bool) -> torch.Tensor:
+    model = load_model(folder, read_spec(folder), torch.float32, torch.device("cpu"), 128, is_compiled=is_compiled)
+    tokens = torch.randint(3, 90, (40,), generator=torch.Generator().manual_seed(1)).tolist()
+    cache, first, second = model.allocate_cache(24, 4), list(range(8)), list(range(8, 16))
+    steps = [[(tokens[:20], 0, first)], [(tokens[20:21], 20, first), (tokens[:9], 0, second)]]
+    steps += [[(tokens[21 + i : 22 + i], 21 + i, first), (tokens[9 + i : 10 + i], 9 + i, second)] for i in range(4)]
+    return torch.cat([test_decoder.forward(model, cache, step) for step in steps])
+
+
+@needs_library
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_are_those_of_expanded_matrices(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    class_name, changes = MODELS[name]
+    folder = halved(save_tiny_model(tmp_path / "folder", class_name, {**WIDE, **changes}).folder, dtype)
+    expected = logits(folder, False)
+    assert torch.allclose(logits(folder, True), expected, atol=1e-4 * expected.abs().max().item())
+
+
+@needs_library
+def test_matrices_take_the_memory_that_they_have_in_the_file(tmp_path: Path) -> None:
+    folder = halved(save_tiny_model(tmp_path / "folder", "LlamaConfig", {**WIDE, "tie_word_embeddings": True}).folder, torch.bfloat16)
+    model = load_model(folder, read_spec(folder), torch.float32, torch.device("cpu"), 128, is_compiled=True)
+    assert model._compiled_steps is not None
+    assert model.num_bytes < 1.1 * (folder / "model.safetensors").stat().st_size
+
+
+def chosen(folder: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch, **options: str) -> str:
+    monkeypatch.setattr(engine_config, "is_available", lambda: is_there)
+    return resolve(EngineConfig(model=folder, device="cpu", **options), read_spec(folder)).products
+
+
+def test_halves_are_computed_with_as_they_are_where_nobody_asked_for_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = save_tiny_model(tmp_path / "whole", "LlamaConfig", WIDE).folder
+    halves = halved(save_tiny_model(tmp_path / "halves", "LlamaConfig", WIDE).folder, torch.bfloat16)
+    assert chosen(halves, True, monkeypatch) == "compiled"
+    assert chosen(halves, True, monkeypatch, dtype="float32", products="compiled") == "compiled"
+    assert chosen(whole, True, monkeypatch, products="compiled") == "compiled"
+    for options in ({"products": "float32"}, {"dtype": "float32"}, {"dtype": "bfloat16"}):
+        assert chosen(halves, True, monkeypatch, **options) == "float32"
+    assert chosen(halves, False, monkeypatch) == chosen(whole, True, monkeypatch) == "float32"
+    with pytest.raises(ConfigError, match='products="compiled" needs a C compiler'):
+        chosen(halves, False, monkeypatch, products="compiled")
+    with pytest.raises(ConfigError, match='products="int8" is for GGUF files'):
+        chosen(halves, True, monkeypatch, products="int8")
+    with pytest.raises(ConfigError, match='computes in float32, and dtype="bfloat16" was asked for'):
+        chosen(halves, True, monkeypatch, products="compiled", dtype="bfloat16")
