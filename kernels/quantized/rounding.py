@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 FLOAT8_MAX = 448.0  # of e4m3
+EPSILON = torch.finfo(torch.float32).eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Rounding:
 
     def _found(self, numbers: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scale and zero point along the last axis."""
-        least, most = self._range
+        least, most = self.range
         if self.is_symmetric:
             largest = numbers.abs().amax(dim=-1, keepdim=True)
             if self.ceiling is not None:
@@ -52,16 +53,17 @@ class Rounding:
         return scale, (least - low / scale).clamp(least, most).round()
 
     @property
-    def _range(self) -> tuple[float, float]:
+    def range(self) -> tuple[float, float]:
+        """The least and the largest number of the grid."""
         return (-128.0, 127.0) if self.grid == "int8" else (-FLOAT8_MAX, FLOAT8_MAX)
 
     def _on_grid(self, numbers: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
         codes = numbers / scale
-        codes = (codes if zero is None else codes + zero).clamp(*self._range)
+        codes = (codes if zero is None else codes + zero).clamp(*self.range)
         codes = codes.round() if self.grid == "int8" else codes.to(torch.float8_e4m3fn).float()
         return (codes if zero is None else codes - zero) * scale
 
 
 def _positive(scale: Tensor) -> Tensor:
     """Where all numbers are zero any scale will do."""
-    return torch.where(scale == 0, torch.finfo(torch.float32).eps, scale)
+    return torch.where(scale == 0, EPSILON, scale)
