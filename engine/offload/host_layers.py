@@ -43,8 +43,8 @@ def chosen_layers(sizes: Sequence[int], wanted: int) -> frozenset[int]:
             return frozenset(spread)
     most = max(sum(sizes) - SLOTS * max(sizes, default=0), 0)
     raise ConfigError(
-        f"cpu_offload_gb asks for {wanted / 1e9:.3g} GB less on the device; all {count} layers in host memory save {most / 1e9:.3g} "
-        f"GB, since {SLOTS} at a time are on the device: ask for less"
+        f"cpu_offload_gb asks for {wanted / 1e9:.3g} GB less on the device; all {count} layers in host memory save "
+        f"{most / 1e9:.3g} GB, since {SLOTS} at a time are on the device: ask for less"
     )
 
 

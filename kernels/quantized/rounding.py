@@ -32,13 +32,23 @@ class Rounding:
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [rows, columns] on the grid, in its dtype."""
+        codes, scale, zero = self.codes(x)
+        numbers = (codes if zero is None else codes - zero) * scale
+        return numbers.flatten(1)[:, : x.shape[1]].to(x.dtype)
+
+    def codes(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """(codes, scale, zero point) of which (codes - zero) * scale is x on the grid, all float32.
+
+        Codes are shaped as x [rows, columns], or [rows, groups, group]; scales and zero points have one number for each row or
+        group, or one for all.
+        """
         numbers = x.float()
-        if self.scale is not None:
-            return self._on_grid(numbers, self.scale, self.zero).to(x.dtype)
-        if self.group is None:
-            return self._on_grid(numbers, *self._found(numbers)).to(x.dtype)
-        padded = torch.nn.functional.pad(numbers, (0, -numbers.shape[1] % self.group)).unflatten(1, (-1, self.group))
-        return self._on_grid(padded, *self._found(padded)).flatten(1)[:, : x.shape[1]].to(x.dtype)
+        if self.group is not None and self.scale is None:
+            numbers = torch.nn.functional.pad(numbers, (0, -numbers.shape[1] % self.group)).unflatten(1, (-1, self.group))
+        scale, zero = self._found(numbers) if self.scale is None else (self.scale, self.zero)
+        codes = numbers / scale
+        codes = (codes if zero is None else codes + zero).clamp(*self.range)
+        return codes.round() if self.grid == "int8" else codes.to(torch.float8_e4m3fn).float(), scale, zero
 
     def _found(self, numbers: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scale and zero point along the last axis."""
@@ -56,12 +66,6 @@ class Rounding:
     def range(self) -> tuple[float, float]:
         """The least and the largest number of the grid."""
         return (-128.0, 127.0) if self.grid == "int8" else (-FLOAT8_MAX, FLOAT8_MAX)
-
-    def _on_grid(self, numbers: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
-        codes = numbers / scale
-        codes = (codes if zero is None else codes + zero).clamp(*self.range)
-        codes = codes.round() if self.grid == "int8" else codes.to(torch.float8_e4m3fn).float()
-        return (codes if zero is None else codes - zero) * scale
 
 
 def _positive(scale: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from ..backend import Backend, uses_triton
-from . import scaled_reference
+from . import integers_cpu, scaled_reference
 from .codes import CODE_TYPES, CodeType, Scaled
 from .rounding import Rounding
 from .scratch import scratch
@@ -26,14 +26,16 @@ SCRATCH = {"cpu": 1 << 18, "cuda": 1 << 24}  # numbers that are unpacked at a ti
 def multiply(x: Tensor, matrix: Scaled, rounding: Rounding | None = None, *, backend: Backend = "auto") -> Tensor:
     """(x, rounded) W^T, [num_rows of x, rows], in the dtype of x [num_rows, columns]. On CUDA nothing is asked of the device.
 
-    Weights are rounded to the dtype of x, and products summed in float32, but for codes times codes of 8 bits, which Triton
-    multiplies as they are. On a CPU the product is computed in float32, whatever the dtype of x, but for backend="triton". Raises
-    ValueError for a backend that cannot run.
+    Weights are rounded to the dtype of x, and products summed in float32, but for codes of 8 bits times codes of 8 bits: those are
+    multiplied as they are, by Triton, and integers on a CPU too. On a CPU other products are computed in float32, whatever the
+    dtype of x, but for backend="triton". Raises ValueError for a backend that cannot run.
     """
     if not len(x):
         return x.new_empty((0, matrix.num_rows))
     if uses_triton(backend, x.device):
         return _multiply_by_triton(x, matrix, rounding)
+    if rounding is not None and x.device.type == "cpu" and integers_cpu.can_multiply(matrix, rounding):
+        return integers_cpu.multiply(x, matrix, rounding)
     x = x if rounding is None else rounding(x)
     given = x if matrix.order is None else x.index_select(1, matrix.order)
     if x.device.type == "cpu":
