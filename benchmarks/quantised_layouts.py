@@ -1,4 +1,4 @@
-"""A model folder in layouts that other tools write, rounded to the nearest: what they cost is measured here, not how well they round.
+"""A model folder in layouts that other tools write, rounded to the nearest: what they cost is measured, not how well they round.
 
 GPTQ and AWQ calibrate, and lose less than what is written here; bytes and times are theirs. W8A8 is that of compressed-tensors,
 with a scale for each row of weights and for each token.
