@@ -1,7 +1,7 @@
 """What a model costs and loses in each type of blocks: one GGUF file in many, each in a process of its own, beside llama.cpp.
 
     python benchmarks/weights.py MODEL.gguf [--types F16 Q8_0 Q4_1 Q4_0] [--threads 1] [--out FILE.json]
-    python benchmarks/weights.py FOLDER --types as-is FP8 INT8 INT4
+    python benchmarks/weights.py FOLDER --types as-is FP8 INT8 INT4 W8A8 GPTQ AWQ
 
 For each type: seconds until it is loaded; resident memory that loading and 64 steps add, KV cache apart, as a multiple of the
 file; tokens a second of one sequence, of this engine and of llama.cpp (the wheel xllamacpp, if it is there) on the same file; and
@@ -127,11 +127,15 @@ def main() -> None:
 
 
 def compared(model: Path, kind: str, folder: Path, threads: int) -> dict[str, float]:
+    from quantised_layouts import LAYOUTS, write_layout
+
     from maskwright.engine.conversion.quantized_folder import write_quantized_folder
     from maskwright.engine.gguf.writer import write_quantized
 
     path = model if kind == "as-is" else folder / (kind if model.is_dir() else f"{kind}.gguf")
-    if path != model:
+    if kind in LAYOUTS:
+        write_layout(model, path, kind)
+    elif path != model:
         (write_quantized_folder if model.is_dir() else write_quantized)(model, path, kind)
     found: dict[str, float] = in_process(path, threads, "engine")
     if find_spec("xllamacpp") and not model.is_dir():

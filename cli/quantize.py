@@ -1,4 +1,4 @@
-"""`maskwright quantize`: a GGUF file with its matrices in other blocks, or a folder with its matrices quantised."""
+"""`maskwright quantize`: a GGUF file of a GGUF file or of a folder, or a folder with its matrices quantised."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..engine.conversion.gguf_file import write_gguf_of_folder
 from ..engine.conversion.quantized_folder import FOLDER_KINDS, write_quantized_folder
 from ..engine.gguf.writer import KINDS, write_quantized
 from .show import notices
@@ -14,13 +15,13 @@ from .show import notices
 
 def quantize(
     source: Annotated[Path, typer.Argument(help="A GGUF file or a model folder, best of 16 or 32 bits: what is lost adds up.")],
-    target: Annotated[Path, typer.Argument(help="The GGUF file, or the folder, to write.")],
+    target: Annotated[Path, typer.Argument(help="What to write: a GGUF file, if it ends with .gguf, or a folder.")],
     type: Annotated[
         str | None,
-        typer.Option(help=f"Of a GGUF file {', '.join(KINDS)} (else Q8_0), of a folder {', '.join(FOLDER_KINDS)} (else INT8)."),
+        typer.Option(help=f"For a GGUF file {', '.join(KINDS)} (else Q8_0), for a folder {', '.join(FOLDER_KINDS)} (else INT8)."),
     ] = None,
 ) -> None:
-    """Write a model with its matrices in fewer bits: a GGUF file of a GGUF file, a folder of a folder.
+    """Write a model with its matrices in fewer bits: a GGUF file of a GGUF file or a folder, or a folder of a folder.
 
     Norms and routers stay as they are; embedding and head of a GGUF file keep at least 8 bits, those of a folder all.
     """
@@ -29,8 +30,10 @@ def quantize(
         def progress(done: int, total: int) -> None:
             status.update(f"tensor {done} of {total}")
 
-        if source.is_dir():
+        if source.is_dir() and target.suffix.lower() != ".gguf":
             write_quantized_folder(source, target, (type or "INT8").upper(), progress)
+        elif source.is_dir():
+            write_gguf_of_folder(source, target, (type or "Q8_0").upper(), progress)
         else:
             write_quantized(source, target, (type or "Q8_0").upper(), progress)
     before, after = (_megabytes(path) for path in (source, target))

@@ -54,6 +54,7 @@ class EngineConfig(NamedOptions):
     max_model_len: int | None = None  # prompt + output tokens; None: all that model and KV cache allow
     num_kv_blocks: int | None = None  # None: from kv_memory_fraction, never more than can be used
     kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
+    cpu_offload_gb: float = 0.0  # of layers that stay in host memory and come to the GPU when they are needed
     max_adapters: int = 8  # LoRA adapters that may be loaded at once; they take memory when they are. 0: none may
     max_adapter_rank: int = 64  # the highest rank of their matrices
     threads: int | None = None  # CPU threads of a step; None: one for a small model, else as PyTorch is set
@@ -71,6 +72,7 @@ class EngineConfig(NamedOptions):
                 "every running sequence decodes one token per step"
             )
         _require_fraction("kv_memory_fraction", self.kv_memory_fraction)
+        _require_size("cpu_offload_gb", self.cpu_offload_gb)
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
         named = {
@@ -99,6 +101,11 @@ class EngineConfig(NamedOptions):
 def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
     """`config` with all but num_kv_blocks decided, which waits for the weights."""
     device = resolve_device(config.device)
+    if config.cpu_offload_gb and device.type != "cuda":
+        raise ConfigError(
+            f'cpu_offload_gb is for a GPU; on "{device}" all weights are in host memory, and mapped ones are read from the file as '
+            "they are needed: leave it out"
+        )
     default_fraction = 0.9 if device.type == "cuda" else 0.3
     max_model_len = _resolve_max_model_len(config.max_model_len, spec)
     has_whole_blocks = config.kv_layout == "contiguous" or spec.is_recurrent  # a state is one block too
@@ -229,6 +236,11 @@ def _resolve_max_model_len(wanted: int | None, spec: ModelInfo) -> int:
 def _require_positive(name: str, value: int | None) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise ConfigError(f"{name} must be an integer of at least 1, got {value!r}")
+
+
+def _require_size(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
+        raise ConfigError(f"{name} must be a number of gigabytes, 0 or more, got {value!r}")
 
 
 def _require_fraction(name: str, value: float | None) -> None:

@@ -53,11 +53,13 @@ def load(
     tokenizer = load_tokenizer(resolved.model, spec)
     assert resolved.max_model_len is not None
     features = features or EngineFeatures()
+    if resolved.cpu_offload_gb and features.cuda_graphs:
+        raise ConfigError("cuda_graphs cannot capture layers that are streamed from host memory (cpu_offload_gb): leave out one")
     registry = _registry(resolved, spec)
     adapt = None
     if registry is not None:
         adapt = partial(AdaptedLinears, slots=registry.slots, modules=modules_of(spec), head=head_name(spec))
-    model = _model(resolved.model, spec, resolved, resolved.max_model_len, adapt)
+    model = _model(resolved.model, spec, resolved, resolved.max_model_len, adapt, int(resolved.cpu_offload_gb * 1e9))
     _load_adapters(registry, spec, adapters or {})  # before the cache takes the memory that is left
     limits = _limits(resolved, model, config.max_model_len)
     threads = threads_for(resolved.threads, model.num_bytes, is_compiled=resolved.products in COMPILED)
@@ -83,12 +85,12 @@ def _quantized(spec: ModelInfo, config: EngineConfig) -> ModelInfo:
 
 
 def _model(
-    folder: Path, spec: ModelInfo, config: EngineConfig, longest: int, adapt: Adapt | None = None
+    folder: Path, spec: ModelInfo, config: EngineConfig, longest: int, adapt: Adapt | None = None, offload_bytes: int = 0
 ) -> Model:
     dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
     return load_model(
         folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, adapt=adapt,
-        is_compiled=config.products in COMPILED,
+        is_compiled=config.products in COMPILED, offload_bytes=offload_bytes,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from triton.compiler import ASTSource
 from .triton_support import INTERPRETED
 
 # folders of kernels/ that have a variants.py
-OPERATIONS: tuple[str, ...] = ("attention", "automaton", "fused", "lora", "moe", "sampler")
+OPERATIONS: tuple[str, ...] = ("attention", "automaton", "fused", "lora", "moe", "quantized", "sampler")
 HOPPER = GPUTarget("cuda", 90, 32)
 
 

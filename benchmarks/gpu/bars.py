@@ -50,6 +50,11 @@ def bars(results: dict[str, Any]) -> list[Bar]:
         for line in results["lines"]
         if line["what"] == "prefill attention" and line["times_flash"] and line["context"] >= 512
     ]
+    products = [
+        line["share_of_copy_bandwidth"]
+        for line in results["lines"]
+        if line["what"] == "product" and line["rows"] <= 16 and line["weights"] in ("Q4_0", "Q8_0", "Q4_K", "uint4 1x128")
+    ]
     return [
         Bar("sampler over one read of the logits, greedy and temperature, batch >= 64", 1.25, most(plain)),
         Bar("sampler over one read of the logits, top-k and top-p, batch >= 64", 2.0, most(filtered)),
@@ -57,6 +62,7 @@ def bars(results: dict[str, Any]) -> list[Bar]:
         Bar("constrained step over an unconstrained one", 1.05, most(overheads(results["lines"], forward=True))),
         Bar("decode attention, share of copy bandwidth, context 8192, batch >= 32", 0.7, least(shares), is_floor=True),
         Bar("decode step, share of the speed of its floor, batch 1 to 64", 0.75, least(steps), is_floor=True),
+        Bar("products of at most 16 rows with 4- and 8-bit weights, share of copy bandwidth", 0.5, least(products), is_floor=True),
         Bar("prefill attention over torch's flash kernel", 1.5, most(flash)),
     ]
 

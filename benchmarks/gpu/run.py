@@ -1,6 +1,7 @@
-"""Tests and times the GPU kernels: sampler, automaton, constrained steps against free ones, attention, decode steps of models.
+"""Tests and times the GPU kernels: sampler, automaton, constrained steps against free ones, attention, products
+with packed weights, decode steps of models.
 
-    python benchmarks/gpu/run.py                                         # everything, in about 8 minutes
+    python benchmarks/gpu/run.py                                         # everything, in about 10 minutes
     python benchmarks/gpu/run.py --quick                                 # fewer sizes, in about 2
     python benchmarks/gpu/run.py --parts sampler --batch 64 --vocabulary 131072 --dtype bfloat16
     python benchmarks/gpu/run.py --smoke                                 # tiny shapes, on any machine: does it still run?
@@ -35,7 +36,9 @@ from measure import copy_bandwidth, keep, machine, results_path
 from timing import Clock
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = {"tests": 120, "sampler": 130, "automaton": 15, "step": 45, "attention": 90, "decode": 60}  # and --quick: a quarter
+SECONDS = {  # and --quick: a quarter
+    "tests": 120, "sampler": 130, "automaton": 15, "step": 45, "attention": 90, "products": 90, "decode": 60,
+}  # fmt: skip
 PARTS = tuple(SECONDS)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 TESTS = ("tests/kernels", "tests/sampling/test_gpu_sampler.py", "tests/engine")
@@ -63,6 +66,10 @@ def cases_of(part: str, options: argparse.Namespace) -> Iterable[Case]:
         import attention
 
         return attention.cases(device, bandwidth, quick=options.quick, smoke=options.smoke)
+    if part == "products":
+        import product_cases
+
+        return product_cases.cases(clock, bandwidth, backend, quick=options.quick, smoke=options.smoke)
     import decode_cases
 
     few = [batch for batch in batches if batch <= 64]
@@ -139,7 +146,7 @@ def understood() -> argparse.Namespace:
     parser.add_argument("--dtype", nargs="+", default=["bfloat16"], choices=list(DTYPES), help="of the logits")
     parser.add_argument("--backend", default="triton", choices=["triton", "reference"], help="of all but attention")
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--seconds", type=float, help="for all parts together; default: 460, or 115 with --quick")
+    parser.add_argument("--seconds", type=float, help="for all parts together; default: 550, or a quarter with --quick")
     parser.add_argument("--out", type=Path, help="default: benchmarks/results/gpu-DEVICE-DATE.json")
     parser.add_argument("--quick", action="store_true", help="fewer batches, vocabularies and contexts")
     parser.add_argument("--smoke", action="store_true", help="tiny shapes, one repeat, wherever this runs")

@@ -35,7 +35,8 @@ def write_quantized_folder(source: Path, target: Path, kind: str, progress: Prog
     target that is there, or a model that is quantised or not computed natively, and what reading it raises.
     """
     if kind not in FOLDER_KINDS:
-        raise ConfigError(f'"{kind}" cannot be written into a folder; choose one of {", ".join(FOLDER_KINDS)}')
+        advice = f"choose one of {', '.join(FOLDER_KINDS)}, or name a target that ends with .gguf"
+        raise ConfigError(f'"{kind}" cannot be written into a folder; {advice}')
     spec = read_spec(source)
     if not isinstance(spec, ModelSpec) or spec.quantization is not None:
         reason = "is quantised already" if spec.quantization is not None else "is not computed natively"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,9 +32,21 @@ _SCALARS: Mapping[int, str] = {  # number of a type of values -> its dtype
 _STRING, _ARRAY = 8, 9
 
 
+class Strings(ABC):
+    """A list of strings, read when it is wanted."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def read(self) -> list[str]: ...
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Strings:
-    """A list of strings that is still in the file."""
+class StoredStrings(Strings):
+    """Strings that are still in the file."""
 
     cursor: _Cursor
     begin: int
@@ -45,6 +58,19 @@ class Strings:
 
     def __len__(self) -> int:
         return self.count
+
+
+@dataclass(frozen=True, slots=True)
+class HeldStrings(Strings):
+    """Strings of a file that is not written yet."""
+
+    texts: tuple[str, ...]
+
+    def read(self) -> list[str]:
+        return list(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
 
 
 Value = bool | int | float | str | NDArray[Any] | Strings
@@ -166,7 +192,7 @@ def _value(cursor: _Cursor, key: str, kind: int) -> Value:
     begin = cursor.position
     for _ in range(count):
         cursor.skip(cursor.number("<Q", f"length in {what}"), what)
-    return Strings(cursor.at(begin), begin, count)
+    return StoredStrings(cursor.at(begin), begin, count)
 
 
 @dataclass(frozen=True, slots=True)

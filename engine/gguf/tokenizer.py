@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ModelFolderError, UnsupportedModel
 from . import sentencepiece
 from .files import GgufModel
-from .pretokenizers import DEFAULT, PRE_TOKENIZERS
+from .pretokenizers import DEFAULT, PRE_TOKENIZERS, PreTokenizer
 from .reader import Strings
 from .sentencepiece import SentencePieces
 from .special_tokens import TokenType, token_id, token_texts, token_types
@@ -65,7 +65,7 @@ def gguf_tokenizer(model: GgufModel) -> Any:
 
 
 def _byte_level(model: GgufModel, tokens: _Tokens) -> tuple[Any, bool]:
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models
 
     name = model.metadata.get("tokenizer.ggml.pre")
     if name is None:
@@ -77,11 +77,17 @@ def _byte_level(model: GgufModel, tokens: _Tokens) -> tuple[Any, bool]:
         known = ", ".join(PRE_TOKENIZERS)
         raise UnsupportedModel(f'{model.path}: pre-tokenizer "{name}" is not supported; supported: {known}')
     backend = Tokenizer(models.BPE(tokens.vocabulary, _merges(model, tokens), ignore_merges=rule.ignores_merges))
-    cuts = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in rule.patterns]
-    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.pre_tokenizer = pre_tokenizers.Sequence([*cuts, as_bytes])
+    backend.pre_tokenizer = word_cutter(rule)
     backend.decoder = decoders.ByteLevel()
     return backend, rule.adds_bos
+
+
+def word_cutter(rule: PreTokenizer) -> Any:
+    """What cuts a text into words, and these into bytes, each of them a character."""
+    from tokenizers import Regex, pre_tokenizers
+
+    cuts = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in rule.patterns]
+    return pre_tokenizers.Sequence([*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
 def _merges(model: GgufModel, tokens: _Tokens) -> list[tuple[str, str]]:

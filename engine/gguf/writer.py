@@ -1,8 +1,10 @@
-"""A GGUF file written anew with its matrices in other blocks."""
+"""A GGUF file written tensor by tensor, and one written anew with its matrices in other blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +22,66 @@ _UNTOUCHED = ("norm", "ffn_gate_inp", "rope_", "exp_probs")  # small, and what t
 Progress = Callable[[int, int], None]  # (tensors written, of so many)
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A tensor that will be written."""
+
+    name: str
+    type: str  # of its blocks
+    shape: tuple[int, ...]  # rows first, as in PyTorch
+    blocks: Callable[[], NDArray[np.uint8]]
+
+
 def write_quantized(source: Path, target: Path, kind: str, progress: Progress | None = None) -> None:
     """Write the model in `source` with its matrices as `kind`, tensor by tensor, so that no more than one is in memory.
 
     Raises ConfigError for a kind that cannot be written or a target that is the source, UnsupportedModel for a type that cannot
     be read, and what `open_gguf` raises.
     """
-    import gguf
-
-    if kind not in KINDS:
-        raise ConfigError(f'"{kind}" cannot be written; choose one of {", ".join(KINDS)}')
+    check_kind(kind)
     model = open_gguf(source)
     if target.exists() and target.samefile(source):
         raise ConfigError(f"{target}: this is the model that is read; name another file")
-    writer = gguf.GGUFWriter(target, model.architecture)
-    _add_metadata(writer, model, kind)
-    plan = [(tensor, _kind_of(tensor, kind)) for tensor in model.tensors.values()]
-    for tensor, wanted in plan:
-        block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[wanted]]
+    plan = []
+    for tensor in model.tensors.values():
+        wanted = kind_of(tensor.name, tensor.shape, kind, tensor.type)
+        plan.append(Planned(tensor.name, wanted, tensor.shape, partial(_blocks, tensor, wanted, source)))
+    write_gguf(target, model.architecture, _metadata(model), plan, kind, progress)
+
+
+def check_kind(kind: str) -> None:
+    """Raises ConfigError for a kind that cannot be written."""
+    if kind not in KINDS:
+        raise ConfigError(f'"{kind}" cannot be written; choose one of {", ".join(KINDS)}')
+
+
+def write_gguf(
+    target: Path,
+    architecture: str,
+    metadata: Mapping[str, Value],
+    plan: Sequence[Planned],
+    kind: str,
+    progress: Progress | None = None,
+) -> None:
+    """Write a file of most matrices of `kind`, tensor by tensor. Raises ConfigError where it cannot be written."""
+    import gguf
+
+    writer = gguf.GGUFWriter(target, architecture)
+    for key, value in metadata.items():
+        plain, value_type, sub_type = _typed(value)
+        writer.add_key_value(key, plain, value_type, sub_type)
+    writer.add_file_type(gguf.LlamaFileType["ALL_F32" if kind == "F32" else f"MOSTLY_{kind}"])
+    for tensor in plan:
+        block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[tensor.type]]
         packed = (*tensor.shape[:-1], tensor.shape[-1] // block * size)
         number = int(np.prod(packed))
-        writer.add_tensor_info(tensor.name, packed, np.dtype(np.uint8), number, gguf.GGMLQuantizationType[wanted])
+        writer.add_tensor_info(tensor.name, packed, np.dtype(np.uint8), number, gguf.GGMLQuantizationType[tensor.type])
     try:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_ti_data_to_file()
-        for done, (tensor, wanted) in enumerate(plan, 1):
-            writer.write_tensor_data(_blocks(tensor, wanted, source))
+        for done, tensor in enumerate(plan, 1):
+            writer.write_tensor_data(tensor.blocks())
             if progress is not None:
                 progress(done, len(plan))
         writer.close()
@@ -54,39 +89,39 @@ def write_quantized(source: Path, target: Path, kind: str, progress: Progress | 
         raise ConfigError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
-def _kind_of(tensor: StoredTensor, kind: str) -> str:
-    """What a tensor is written as: `kind`, or as it is where it is no matrix or has rows of no whole blocks."""
+def kind_of(name: str, shape: tuple[int, ...], kind: str, stored: str) -> str:
+    """What a tensor is written as: `kind`, or as it is `stored` where it is no matrix or has rows of no whole blocks."""
     import gguf
 
-    if len(tensor.shape) < 2 or any(part in tensor.name for part in _UNTOUCHED):
-        return tensor.type
-    wanted = "Q8_0" if tensor.name in _FINE and kind.startswith(("Q4", "Q5")) else kind
+    if len(shape) < 2 or any(part in name for part in _UNTOUCHED):
+        return stored
+    wanted = "Q8_0" if name in _FINE and kind.startswith(("Q4", "Q5")) else kind
     block = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[wanted]][0]
-    return tensor.type if tensor.shape[-1] % block else wanted
+    return stored if shape[-1] % block else wanted
+
+
+def encoded(numbers: NDArray[np.float32], kind: str) -> NDArray[np.uint8]:
+    """Numbers as blocks."""
+    import gguf
+
+    made: NDArray[Any] = gguf.quantize(np.ascontiguousarray(numbers), gguf.GGMLQuantizationType[kind])
+    return np.ascontiguousarray(made).view(np.uint8)
 
 
 def _blocks(tensor: StoredTensor, wanted: str, path: Path) -> NDArray[np.uint8]:
-    import gguf
-
     if tensor.type == wanted:
         return tensor.data.numpy()
     try:
         numbers = dequantized(tensor).numpy()
     except NotImplementedError:
         raise UnsupportedModel(f"{path}: tensor {tensor.name} is of type {tensor.type}, which cannot be decoded") from None
-    made: NDArray[Any] = gguf.quantize(numbers, gguf.GGMLQuantizationType[wanted])
-    return np.ascontiguousarray(made).view(np.uint8)
+    return encoded(numbers, wanted)
 
 
-def _add_metadata(writer: Any, model: GgufModel, kind: str) -> None:
-    import gguf
-
-    for key, value in model.metadata.items():
-        if key in ("general.architecture", "general.file_type") or key.startswith("split."):
-            continue
-        plain, value_type, sub_type = _typed(value)
-        writer.add_key_value(key, plain, value_type, sub_type)
-    writer.add_file_type(gguf.LlamaFileType["ALL_F32" if kind == "F32" else f"MOSTLY_{kind}"])
+def _metadata(model: GgufModel) -> dict[str, Value]:
+    """What the new file says too."""
+    others = ("general.architecture", "general.file_type")
+    return {key: value for key, value in model.metadata.items() if key not in others and not key.startswith("split.")}
 
 
 def _typed(value: Value) -> tuple[Any, Any, Any]:

@@ -18,12 +18,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ...kernels.backend import Backend
 from ...kernels.cpu import Product
 from ...kernels.quantized import BLOCK_TYPES, Packed, scaled
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
 from ..device.memory import free_bytes
 from ..errors import WeightError
+from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
+from ..offload.layer_stream import LayerStream
 from ..quantization.linears import ExpertwiseMlp, JoinedLinear, ScaledEmbedding, ScaledLinear
 from ..quantization.online import OnlineKind, can_quantize, quantized
 from ..quantization.plan import Plan
@@ -81,21 +84,31 @@ class DecoderWeights(NamedTuple):
 
     weights: dict[str, Tensor]  # by the names of `layout.py`; the tensors of linear layers as "NAME.0.codes" and so on
     linears: MadeLinears
+    stream: LayerStream | None = None  # of layers that are in host memory
 
 
 def read_decoder_weights(
-    folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device, *, is_compiled: bool = False
+    folder: Path,
+    spec: ModelSpec,
+    dtype: torch.dtype,
+    device: torch.device,
+    backend: Backend = "auto",
+    *,
+    is_compiled: bool = False,
+    offload_bytes: int = 0,
 ) -> DecoderWeights:
     """All tensors of `spec`, checked before any is read, as they are stored or converted to `dtype`, on `device`.
 
-    `is_compiled`: matrices in floating point stay as they are stored, and are multiplied by the compiled code of `kernels/cpu`.
+    `backend` says who computes products with packed matrices. `is_compiled`: matrices in floating point stay as they are stored,
+    and are multiplied by the compiled code of `kernels/cpu`. Layers stay in host memory so that the device holds `offload_bytes`
+    less.
     Raises ModelFolderError when a file is missing or damaged, WeightError when a tensor is missing, unknown, misshaped or wrong.
     """
     with open_checkpoint(folder) as checkpoint:
-        reader = _Reader(checkpoint, spec, dtype, device, is_compiled)
+        reader = _Reader(checkpoint, spec, dtype, device, backend, is_compiled)
         reader.check()
         reader.plan_memory(folder)
-        return reader.read()
+        return reader.read(offload_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +170,16 @@ class Parts:
 
 class _Reader:
     def __init__(
-        self, checkpoint: Checkpoint, spec: ModelSpec, dtype: torch.dtype, device: torch.device, is_compiled: bool = False
+        self,
+        checkpoint: Checkpoint,
+        spec: ModelSpec,
+        dtype: torch.dtype,
+        device: torch.device,
+        backend: Backend,
+        is_compiled: bool,
     ) -> None:
-        self.checkpoint, self.spec, self.dtype, self.device, self.is_compiled = checkpoint, spec, dtype, device, is_compiled
+        self.checkpoint, self.spec, self.dtype, self.device = checkpoint, spec, dtype, device
+        self.backend, self.is_compiled = backend, is_compiled
         self.plan = spec.quantization if isinstance(spec.quantization, Plan) else None
         self.online: OnlineKind | None = None if isinstance(spec.quantization, Plan) else spec.quantization
         parts = Parts(checkpoint, spec.prefix, self.plan)
@@ -254,7 +274,8 @@ class _Reader:
 
     # ---- reading
 
-    def read(self) -> DecoderWeights:
+    def read(self, offload_bytes: int) -> DecoderWeights:
+        host = self._host_layers(offload_bytes) if offload_bytes else None
         for name, source in self.sources.items():
             parts, ours = self.parts[name], name.removesuffix(".weight")
             if not self._is_lazy(name):
@@ -265,11 +286,18 @@ class _Reader:
                 self._make_experts(ours, parts)
             else:
                 self._make_linear(ours, parts)
+            if host is not None:
+                host.park(self.weights)
         for name in self.made:
             joined = self.made[name][0]
             if f"{name}.bias" in self.weights and isinstance(joined, JoinedLinear | PackedLinear):
                 self.made[name] = (replace(joined, bias=self.weights[f"{name}.bias"]),)
-        return DecoderWeights(self.weights, MadeLinears(self.made, self.embeddings, self.weights))
+        stream = None if host is None else host.stream()
+        return DecoderWeights(self.weights, MadeLinears(self.made, self.embeddings, self.weights), stream)
+
+    def _host_layers(self, wanted: int) -> HostLayers:
+        sizes = ((name, sum(self._bytes(name, part) for part in parts)) for name, parts in self.parts.items())
+        return HostLayers(chosen_layers(bytes_by_layer(sizes, self.spec.num_layers), wanted), self.device)
 
     def _is_lazy(self, name: str) -> bool:
         """Whether the parts become linear layers of their own. Experts are only where products may wait: on a CPU."""
@@ -301,7 +329,7 @@ class _Reader:
         matrix, _ = self._codes(part)
         self._hold("embedding.0", matrix)
         self.embeddings["embedding"] = ScaledEmbedding(matrix, self.dtype)
-        self.made["embedding"] = (JoinedLinear((ScaledLinear(matrix),)),)
+        self.made["embedding"] = (JoinedLinear((ScaledLinear(matrix, backend=self.backend),)),)
 
     def _make_linear(self, ours: str, parts: list[Part]) -> None:
         source, rows = self.sources[f"{ours}.weight"], torch.arange(sum(part.shape[0] for part in parts))
@@ -338,13 +366,13 @@ class _Reader:
         return Packed(BLOCK_TYPES[self.checkpoint.dtype(part.name)], data.view(torch.uint8))
 
     def _packed(self, parts: tuple[Packed, ...], order: Tensor | None = None) -> PackedRows:
-        return PackedRows(parts, order, Product(parts, order) if self.is_compiled else None)
+        return PackedRows(parts, order, Product(parts, order) if self.is_compiled else None, self.backend)
 
     def _linear(self, name: str, part: Part, of: str) -> Linear:
         if isinstance(part, Coded) or self._becomes_codes(of, part):
             matrix, rounding = self._codes(part)
             self._hold(name, matrix)
-            return ScaledLinear(matrix, rounding)
+            return ScaledLinear(matrix, rounding, self.backend)
         if self._stays_half(of, part):
             return PackedLinear(self._packed((self._half(name, part),)))
         self.weights[f"{name}.weight"] = self._numbers(part, self.sources[of])

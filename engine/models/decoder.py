@@ -19,6 +19,7 @@ from ..attention.methods import Attend, fused
 from ..attention.paged import Plan, Span
 from ..gguf.files import is_gguf
 from ..kv_cache.tensors import KVCache, kv_block_bytes
+from ..offload.layer_stream import LayerStream
 from .architecture import ModelSpec, NormSpec
 from .checkpoint_weights import read_decoder_weights
 from .compiled import compiled_steps
@@ -47,7 +48,7 @@ class Decoder:
     `weights` are all tensors that the model holds, by the names of `layout.sources_of(spec)`. `linears` makes its linear layers;
     None: dense ones, of `weights`; `adapt` wraps them. `backend` says whether Triton kernels compute what lies between the matrix
     products, "auto": on a GPU; `is_compiled` that the compiled code of `kernels/cpu` does, as far as it can. `kv_dtype` is what
-    the KV cache holds, the weights' dtype or fp8.
+    the KV cache holds, the weights' dtype or fp8. `stream` has the layers whose weights are in host memory.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Decoder:
         linears: Linears | None = None,
         adapt: Adapt | None = None,
         is_compiled: bool = False,
+        stream: LayerStream | None = None,
     ) -> None:
         self.spec, self.is_compiled = spec, is_compiled
         plain = linears or DenseLinears(weights)
@@ -66,13 +68,16 @@ class Decoder:
         self.uses_triton = uses_triton(backend, next(iter(weights.values())).device)
         self.embedding = linears.embedding("embedding", uses_triton=self.uses_triton)  # vocab -> hidden
         self.head = linears.linear(head_name(spec))  # hidden -> vocab
-        self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
+        self.host_bytes = 0 if stream is None else stream.host_bytes
+        self.num_bytes = _resident_bytes(weights, stream)
         self.kv_dtype = kv_dtype or self.dtype
         build = _Builder(spec, weights, linears, self.uses_triton, is_compiled)
-        self.layers = tuple(build.layer(index) for index in range(spec.num_layers))
+        layers = [build.layer(index) for index in range(spec.num_layers)]
+        self.layers = tuple(layer if stream is None else stream.wrap(index, layer) for index, layer in enumerate(layers))
         self._final_norm = build.norm("final_norm")
-        steps = compiled_steps(spec, self.layers, self._final_norm, plain.linear, head_name(spec)) if is_compiled else None
-        self._compiled_steps = steps
+        self._compiled_steps = None
+        if is_compiled and stream is None:
+            self._compiled_steps = compiled_steps(spec, layers, self._final_norm, plain.linear, head_name(spec))
         self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
         self._turns = [(frequencies.to(self.device), factor) for frequencies, factor in map(inverse_frequencies, spec.ropes)]
 
@@ -141,6 +146,14 @@ class Decoder:
             angles = positions[:, None, None].float() * frequencies  # [num_tokens, 1, dim / 2]
             rotations.append(Rotation((angles.cos() * factor).to(dtype), (angles.sin() * factor).to(dtype)))
         return tuple(rotations)
+
+
+def _resident_bytes(weights: Mapping[str, Tensor], stream: LayerStream | None) -> int:
+    """Of the weights on the device."""
+    if stream is None:
+        return sum(tensor.nbytes for tensor in weights.values())
+    streamed = tuple(f"layers.{number}." for number in stream.numbers)
+    return stream.device_bytes + sum(tensor.nbytes for name, tensor in weights.items() if not name.startswith(streamed))
 
 
 class _Builder:
@@ -243,16 +256,22 @@ def load_decoder(
     adapt: Adapt | None = None,
     *,
     is_compiled: bool = False,
+    offload_bytes: int = 0,
 ) -> Decoder:
     """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend`, `kv_dtype`, `adapt` as in `Decoder`.
 
     `folder` may be a GGUF file: its matrices stay in their blocks. `is_compiled` is as in `read_gguf_weights`, for folders as in
-    `read_decoder_weights`.
+    `read_decoder_weights`. `offload_bytes`: so many bytes of layers less are on the device; they stay in host memory and are
+    streamed (`engine/offload/`).
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for,
     UnsupportedModel when one is of a type that cannot be read.
     """
     if is_gguf(folder):
-        weights, linears = read_gguf_weights(folder, spec, dtype, device, is_compiled=is_compiled)
-        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, is_compiled)
-    weights, made = read_decoder_weights(folder, spec, dtype, device, is_compiled=is_compiled)
-    return Decoder(spec, weights, backend, kv_dtype, made, adapt, is_compiled)
+        weights, linears, stream = read_gguf_weights(
+            folder, spec, dtype, device, is_compiled=is_compiled, backend=backend, offload_bytes=offload_bytes
+        )
+        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, is_compiled, stream)
+    weights, made, stream = read_decoder_weights(
+        folder, spec, dtype, device, backend, is_compiled=is_compiled, offload_bytes=offload_bytes
+    )
+    return Decoder(spec, weights, backend, kv_dtype, made, adapt, is_compiled, stream)

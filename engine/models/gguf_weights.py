@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -12,6 +12,7 @@ from typing import NamedTuple, NoReturn
 import torch
 from torch import Tensor
 
+from ...kernels.backend import Backend
 from ...kernels.cpu import Product
 from ...kernels.quantized import BLOCK_TYPES, Packed
 from ..errors import UnsupportedModel, WeightError
@@ -19,6 +20,8 @@ from ..gguf.dequantization import dequantized
 from ..gguf.files import GgufModel, open_gguf
 from ..gguf.names import Names
 from ..gguf.reader import StoredTensor
+from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
+from ..offload.layer_stream import LayerStream
 from .architecture import ModelSpec
 from .layout import Shape, Source, sources_of
 from .packed_linear import PackedLinears, PackedRows
@@ -35,31 +38,53 @@ class GgufWeights(NamedTuple):
 
     weights: dict[str, Tensor]  # by the names of `layout.py`; packed matrices as blocks, "NAME.blocks.0" and so on
     linears: PackedLinears
+    stream: LayerStream | None  # of layers that are in host memory
 
 
 def read_gguf_weights(
-    path: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device, *, is_compiled: bool = False
+    path: Path,
+    spec: ModelSpec,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    is_compiled: bool = False,
+    backend: Backend = "auto",
+    offload_bytes: int = 0,
 ) -> GgufWeights:
     """All tensors of `spec`, checked, as the file has them or converted to `dtype`, on `device`.
 
     `is_compiled`: matrices are multiplied by the compiled code of `kernels/cpu`, which must be available.
+    `backend` says who computes other products with blocks. Layers stay in host memory so that the device holds `offload_bytes`
+    less.
     Raises WeightError where a tensor is missing, unknown or misshaped, UnsupportedModel for a type that cannot be read.
     """
     checkpoint, sources = GgufCheckpoint(open_gguf(path), spec), sources_of(spec)
     checkpoint.check(sources.values())
+    host = None
+    if offload_bytes:
+        sizes = ((name, checkpoint.num_bytes(source, dtype, device)) for name, source in sources.items())
+        host = HostLayers(chosen_layers(bytes_by_layer(sizes, spec.num_layers), offload_bytes), device)
     weights: dict[str, Tensor] = {}
     packed: dict[str, tuple[PackedRows, ...]] = {}
     for name, source in sources.items():
         if not checkpoint.stays_packed(source, device):
             weights[name] = checkpoint.read(source, dtype, device)
+            _park(host, {name: weights[name]})
             continue
         ours = name.removesuffix(".weight")
-        packed[ours] = checkpoint.packed(source, device)
+        packed[ours] = tuple(replace(rows, backend=backend) for rows in checkpoint.packed(source, device))
         if is_compiled:
             packed[ours] = tuple(replace(rows, product=Product(rows.parts, rows.order)) for rows in packed[ours])
         blocks = (part.data for rows in packed[ours] for part in rows.parts)
-        weights |= {f"{ours}.blocks.{number}": data for number, data in enumerate(blocks)}
-    return GgufWeights(weights, PackedLinears(packed, weights, dtype))
+        named = {f"{ours}.blocks.{number}": data for number, data in enumerate(blocks)}
+        _park(host, named)
+        weights |= named
+    return GgufWeights(weights, PackedLinears(packed, weights, dtype), None if host is None else host.stream())
+
+
+def _park(host: HostLayers | None, weights: Mapping[str, Tensor]) -> None:
+    if host is not None:
+        host.park(weights)
 
 
 class GgufCheckpoint:
@@ -83,6 +108,12 @@ class GgufCheckpoint:
         """Whether all parts are matrices that can be multiplied as they are. Experts are only where products may wait: on a CPU."""
         is_kind = source.holds == "rows" or (source.holds == "experts" and device.type == "cpu")
         return is_kind and all(self._find(name).type in BLOCK_TYPES for name, _ in source.parts)
+
+    def num_bytes(self, source: Source, dtype: torch.dtype, device: torch.device) -> int:
+        """What the tensor takes in memory."""
+        if self.stays_packed(source, device):
+            return sum(self._find(name).data.nbytes for name, _ in source.parts)
+        return sum(math.prod(shape) for _, shape in source.parts) * (source.dtype or dtype).itemsize
 
     def packed(self, source: Source, device: torch.device) -> tuple[PackedRows, ...]:
         """One matrix, or one for each expert."""

@@ -58,17 +58,23 @@ def load_model(
     kv_dtype: torch.dtype | None = None,
     adapt: Adapt | None = None,
     is_compiled: bool = False,
+    offload_bytes: int = 0,
 ) -> Model:
     """The model in `folder`, for sequences of at most `longest` tokens.
 
     `backend` says who computes what there are Triton kernels for; `kv_dtype` is what the KV cache holds, `dtype` or fp8. `adapt`
     wraps the linear layers of native models. `is_compiled` has the compiled code of `kernels/cpu` compute native models on a CPU,
-    as far as it can: activations are rounded to 8 bits for matrices in blocks of integers.
+    as far as it can: activations are rounded to 8 bits for matrices in blocks of integers. `offload_bytes` of the layers of a
+    native model stay in host memory.
     Raises ModelFolderError, WeightError, or UnsupportedModel for fp8 in a model without keys and values.
     """
     if isinstance(info, ModelSpec):
         spec = info.for_length(longest)
-        return load_decoder(folder, spec, dtype, device, backend, kv_dtype, adapt, is_compiled=is_compiled)
+        return load_decoder(
+            folder, spec, dtype, device, backend, kv_dtype, adapt, is_compiled=is_compiled, offload_bytes=offload_bytes
+        )
+    if offload_bytes:
+        raise UnsupportedModel(f"cpu_offload_gb streams layers of models that are computed natively; {info.architecture} is not")
     if isinstance(info, MambaSpec):
         if kv_dtype not in (None, dtype):
             raise UnsupportedModel(f"{info.architecture} has no keys and values, so kv_dtype={kv_dtype} means nothing for it")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...kernels import quantized
+from ...kernels.backend import Backend
 from ...kernels.cpu import MAX_FLOAT_ROWS, Product
 from ...kernels.quantized import Packed
 from ..quantization.linears import ExpertwiseMlp
@@ -22,12 +23,13 @@ class PackedRows:
     parts: tuple[Packed, ...]
     order: Tensor | None = None  # int64 [rows]: which row of the parts each row is; None: as they are
     product: Product | None = None  # that of compiled code, which rounds activations to 8 bits; None: float32
+    backend: Backend = "auto"  # of the other products
 
     def multiply(self, x: Tensor) -> Tensor:
         """x W^T."""
         if self.product is not None and (not self.product.has_floats or x.shape[0] <= MAX_FLOAT_ROWS):
             return self.product(x).to(x.dtype)
-        products = [quantized.multiply(x, part) for part in self.parts]
+        products = [quantized.multiply(x, part, backend=self.backend) for part in self.parts]
         joined = products[0] if len(products) == 1 else torch.cat(products, dim=1)
         return joined if self.order is None else joined.index_select(1, self.order)
 

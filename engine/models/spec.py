@@ -24,7 +24,7 @@ PERMUTED = frozenset({"llama", "mistral3"})  # GGUF architectures whose queries 
 def read_spec(folder: Path) -> ModelInfo:
     """What the model in `folder`, or in a GGUF file, is. Raises ModelFolderError or UnsupportedModel, naming what is wrong."""
     if is_gguf(folder):
-        return _gguf_spec(open_gguf(folder))
+        return gguf_spec(open_gguf(folder))
     refuse_other_formats(folder)
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such model folder")
@@ -43,7 +43,8 @@ def _older_plan(folder: Path) -> dict[str, Any]:
     return {}
 
 
-def _gguf_spec(model: GgufModel) -> ModelInfo:
+def gguf_spec(model: GgufModel) -> ModelSpec:
+    """What the model in a GGUF file is."""
     try:
         spec = spec_from_config(config_of(model))
     except UnsupportedModel as error:

@@ -136,14 +136,15 @@ def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
     Raises ModelFolderError when there is none, UnsupportedModel when its tokens have no bytes of their own.
     """
     is_file = is_gguf(folder)
-    backend = gguf_tokenizer(open_gguf(folder)) if is_file else _load_backend(folder)
-    eos = sorted({*token_ids(backend.eos_token_id), *(spec.eos_token_ids if is_file else _generation_eos(folder, spec))})
+    backend = gguf_tokenizer(open_gguf(folder)) if is_file else load_backend(folder)
+    eos = sorted({*token_ids(backend.eos_token_id), *(spec.eos_token_ids if is_file else end_ids(folder, spec))})
     if backend.chat_template is None:
         backend.chat_template = built_in_template(folder, backend.get_vocab())
     return Tokenizer(backend, _vocabulary(folder, backend, eos, spec.vocab_size))
 
 
-def _load_backend(folder: Path) -> Any:
+def load_backend(folder: Path) -> Any:
+    """transformers' fast tokenizer of a folder. Raises ModelFolderError where there is none."""
     if not (folder / "tokenizer.json").is_file() and not (folder / "tokenizer.model").is_file():
         raise ModelFolderError(f"{folder}: no tokenizer.json in this folder")
     pieces = None if (folder / "tokenizer.json").is_file() else read_sentence_pieces(folder / "tokenizer.model")
@@ -194,7 +195,7 @@ def _tokenizer_class(folder: Path) -> Any:
     return AutoTokenizer
 
 
-def _generation_eos(folder: Path, spec: ModelInfo) -> tuple[int, ...]:
+def end_ids(folder: Path, spec: ModelInfo) -> tuple[int, ...]:
     """End-of-text ids of generation_config.json, where it exists, and of config.json."""
     path = folder / "generation_config.json"
     generation = read_json(path) if path.exists() else {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ...kernels.backend import Backend
 from ...kernels.moe import ACTIVATIONS
 from ...kernels.quantized import scaled
 from ...kernels.quantized.rounding import Rounding
@@ -25,9 +26,10 @@ class ScaledLinear:
 
     matrix: Scaled
     rounding: Rounding | None = None
+    backend: Backend = "auto"
 
     def __call__(self, x: Tensor) -> Tensor:
-        return scaled.multiply(x if self.rounding is None else self.rounding(x), self.matrix)
+        return scaled.multiply(x, self.matrix, self.rounding, backend=self.backend)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Products with matrices that stay packed in blocks, as GGUF has them: the blocks become numbers a few rows at a time.
 
-`blocks.py` says what a packed matrix is, `reference.py` what its blocks mean, in plain PyTorch on any device; `block_loops.py` has the
-same as loops for a CPU. A product decodes as many rows as fit into a nearby cache, multiplies by them, and goes on with the next rows in
-the same place, so that no more than that is ever unpacked. On a CPU these products are the exact ones: `kernels/cpu` has quicker
-ones, of activations that are rounded to 8 bits.
+`blocks.py` says what a packed matrix is, `reference.py` what its blocks mean, in plain PyTorch on any device; `block_loops.py` has
+the same as loops for a CPU, and `gpu/` products in Triton, which decode a tile in registers. Any other product decodes as many rows
+as fit into a nearby cache, multiplies by them, and goes on with the next rows in the same place, so that no more than that is ever
+unpacked. On a CPU these products are the exact ones: `kernels/cpu` has quicker ones, of activations that are rounded to 8 bits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from ..backend import Backend, uses_triton
 from . import reference
 from .blocks import BLOCK_TYPES, BlockType, Packed
 from .scratch import scratch
@@ -22,11 +23,20 @@ CPU_SCRATCH = 1 << 18  # weights that are unpacked at a time: 1 MB, what stays i
 GPU_SCRATCH = 1 << 24
 
 
-def multiply(x: Tensor, matrix: Packed) -> Tensor:
+def multiply(x: Tensor, matrix: Packed, *, backend: Backend = "auto") -> Tensor:
     """x W^T, [num_rows of x, num_rows of W], in the dtype of x [num_rows, columns]. On CUDA nothing is asked of the device.
 
-    On a CPU the product is computed in float32, whatever the dtype of x.
+    Weights are rounded to the dtype of x, and products summed in float32. On a CPU the product is computed in float32, whatever the
+    dtype of x, but for backend="triton". Raises ValueError for a backend that cannot run.
     """
+    if not len(x):
+        return x.new_empty((0, matrix.num_rows))
+    if uses_triton(backend, x.device):
+        if FLOATS.get(matrix.type.name) == x.dtype and matrix.data.storage_offset() % x.dtype.itemsize == 0:
+            return linear(x, matrix.data.view(x.dtype))
+        from .gpu.product import multiply_blocks
+
+        return multiply_blocks(x, matrix)
     if x.device.type == "cpu":
         return _multiply_on_cpu(x.float(), matrix).to(x.dtype)
     return multiply_in_pieces(x, matrix)

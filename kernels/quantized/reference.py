@@ -42,13 +42,13 @@ def _bits(word: Tensor) -> Tensor:
 
 
 @cache
-def _table(values: tuple[int, ...], device: torch.device) -> Tensor:
+def table_of(values: tuple[int, ...], device: torch.device) -> Tensor:
     """The numbers on a device, put there once: a CUDA graph cannot capture it."""
     return torch.tensor(values, dtype=torch.float32, device=device)
 
 
 def _looked_up(values: tuple[int, ...], indices: Tensor) -> Tensor:
-    return _table(values, indices.device)[indices.long()]
+    return table_of(values, indices.device)[indices.long()]
 
 
 def _times(scales: Tensor, weights: Tensor) -> Tensor:

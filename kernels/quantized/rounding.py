@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 FLOAT8_MAX = 448.0  # of e4m3
+EPSILON = torch.finfo(torch.float32).eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +32,27 @@ class Rounding:
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [rows, columns] on the grid, in its dtype."""
+        codes, scale, zero = self.codes(x)
+        numbers = (codes if zero is None else codes - zero) * scale
+        return numbers.flatten(1)[:, : x.shape[1]].to(x.dtype)
+
+    def codes(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """(codes, scale, zero point) of which (codes - zero) * scale is x on the grid, all float32.
+
+        Codes are shaped as x [rows, columns], or [rows, groups, group]; scales and zero points have one number for each row or
+        group, or one for all.
+        """
         numbers = x.float()
-        if self.scale is not None:
-            return self._on_grid(numbers, self.scale, self.zero).to(x.dtype)
-        if self.group is None:
-            return self._on_grid(numbers, *self._found(numbers)).to(x.dtype)
-        padded = torch.nn.functional.pad(numbers, (0, -numbers.shape[1] % self.group)).unflatten(1, (-1, self.group))
-        return self._on_grid(padded, *self._found(padded)).flatten(1)[:, : x.shape[1]].to(x.dtype)
+        if self.group is not None and self.scale is None:
+            numbers = torch.nn.functional.pad(numbers, (0, -numbers.shape[1] % self.group)).unflatten(1, (-1, self.group))
+        scale, zero = self._found(numbers) if self.scale is None else (self.scale, self.zero)
+        codes = numbers / scale
+        codes = (codes if zero is None else codes + zero).clamp(*self.range)
+        return codes.round() if self.grid == "int8" else codes.to(torch.float8_e4m3fn).float(), scale, zero
 
     def _found(self, numbers: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scale and zero point along the last axis."""
-        least, most = self._range
+        least, most = self.range
         if self.is_symmetric:
             largest = numbers.abs().amax(dim=-1, keepdim=True)
             if self.ceiling is not None:
@@ -52,16 +63,11 @@ class Rounding:
         return scale, (least - low / scale).clamp(least, most).round()
 
     @property
-    def _range(self) -> tuple[float, float]:
+    def range(self) -> tuple[float, float]:
+        """The least and the largest number of the grid."""
         return (-128.0, 127.0) if self.grid == "int8" else (-FLOAT8_MAX, FLOAT8_MAX)
-
-    def _on_grid(self, numbers: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
-        codes = numbers / scale
-        codes = (codes if zero is None else codes + zero).clamp(*self._range)
-        codes = codes.round() if self.grid == "int8" else codes.to(torch.float8_e4m3fn).float()
-        return (codes if zero is None else codes - zero) * scale
 
 
 def _positive(scale: Tensor) -> Tensor:
     """Where all numbers are zero any scale will do."""
-    return torch.where(scale == 0, torch.finfo(torch.float32).eps, scale)
+    return torch.where(scale == 0, EPSILON, scale)

@@ -2,7 +2,8 @@
 
 `codes.py` says what such a matrix is: codes, and a scale, perhaps a zero point, for each block of them, which is a piece of a row,
 a row, a rectangle, or all. `scaled_reference.py` says what they mean in plain PyTorch on any device; `scaled_cpu.py` has the same
-compiled for a CPU. A product decodes a few rows at a time, as in `__init__.py`.
+compiled for a CPU, and `gpu/` products in Triton, of codes with codes too. Any other product decodes a few rows at a time, as in
+`__init__.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from . import scaled_reference
+from ..backend import Backend, uses_triton
+from . import integers_cpu, scaled_reference
 from .codes import CODE_TYPES, CodeType, Scaled
+from .rounding import Rounding
 from .scratch import scratch
 
 __all__ = ["CODE_TYPES", "CodeType", "Scaled", "dequantize", "multiply", "rows"]
@@ -20,15 +23,34 @@ __all__ = ["CODE_TYPES", "CodeType", "Scaled", "dequantize", "multiply", "rows"]
 SCRATCH = {"cpu": 1 << 18, "cuda": 1 << 24}  # numbers that are unpacked at a time; on a CPU they stay in the cache of a core
 
 
-def multiply(x: Tensor, matrix: Scaled) -> Tensor:
-    """x W^T, [num_rows of x, rows], in the dtype of x [num_rows, columns]. On CUDA nothing is asked of the device.
+def multiply(x: Tensor, matrix: Scaled, rounding: Rounding | None = None, *, backend: Backend = "auto") -> Tensor:
+    """(x, rounded) W^T, [num_rows of x, rows], in the dtype of x [num_rows, columns]. On CUDA nothing is asked of the device.
 
-    On a CPU the product is computed in float32, whatever the dtype of x.
+    Weights are rounded to the dtype of x, and products summed in float32, but for codes of 8 bits times codes of 8 bits: those are
+    multiplied as they are, by Triton, and integers on a CPU too. On a CPU other products are computed in float32, whatever the
+    dtype of x, but for backend="triton". Raises ValueError for a backend that cannot run.
     """
+    if not len(x):
+        return x.new_empty((0, matrix.num_rows))
+    if uses_triton(backend, x.device):
+        return _multiply_by_triton(x, matrix, rounding)
+    if rounding is not None and x.device.type == "cpu" and integers_cpu.can_multiply(matrix, rounding):
+        return integers_cpu.multiply(x, matrix, rounding)
+    x = x if rounding is None else rounding(x)
     given = x if matrix.order is None else x.index_select(1, matrix.order)
     if x.device.type == "cpu":
         return _multiply_on_cpu(given.float(), matrix).to(x.dtype)
     return multiply_in_pieces(given, matrix)
+
+
+def _multiply_by_triton(x: Tensor, matrix: Scaled, rounding: Rounding | None) -> Tensor:
+    from .gpu.product import multiply_codes
+    from .gpu.rounded import can_multiply, multiply_rounded
+
+    if rounding is not None and can_multiply(matrix, rounding):
+        return multiply_rounded(x, matrix, rounding)
+    x = x if rounding is None else rounding(x)
+    return multiply_codes(x if matrix.order is None else x.index_select(1, matrix.order), matrix)
 
 
 def multiply_in_pieces(x: Tensor, matrix: Scaled) -> Tensor:

@@ -12,7 +12,7 @@ from .codes import CODE_TYPES, CodeType, Scaled
 
 def decode(piece: Scaled) -> Tensor:
     """The numbers of rows whose blocks have one row each, float32 [rows, columns] in the order of the codes."""
-    values = _values(piece.type.name, piece.data.device)[codes_of(piece).long()]
+    values = values_of(piece.type.name, piece.data.device)[codes_of(piece).long()]
     zeros = piece.type.middle if piece.zeros is None else _spread(piece, piece.zeros)
     return (values - zeros) * _spread(piece, piece.scales)
 
@@ -46,6 +46,6 @@ def _spread(piece: Scaled, of_blocks: Tensor) -> Tensor:
 
 
 @cache
-def _values(name: str, device: torch.device) -> Tensor:
+def values_of(name: str, device: torch.device) -> Tensor:
     """The numbers of all codes on a device, put there once: a CUDA graph cannot capture it."""
     return torch.tensor(CODE_TYPES[name].values, dtype=torch.float32, device=device)

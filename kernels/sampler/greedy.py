@@ -50,6 +50,7 @@ def sample(
         bans_overridden=torch.empty(count, dtype=torch.bool),
         top_token=torch.empty((count, 0), dtype=torch.int64),
         top_logprob=torch.empty((count, 0)),
+        share=torch.empty((count, 0)),
     )
     masks = None if mask_rows is None else mask_rows.contiguous()
     index = None if mask_index is None else mask_index.long().contiguous()

@@ -37,15 +37,17 @@ def test_every_part_is_measured_kept_and_plotted(tmp_path: Path) -> None:
     lines = {what: [line for line in result["lines"] if line["what"] == what] for what in {line["what"] for line in result["lines"]}}
     assert lines.keys() == {
         "tests", "sampler", "automaton step", "mask rows of an automaton", "step", "attention check", "decode attention",
-        "prefill attention", "decode",
+        "prefill attention", "product", "decode",
     }, lines.get("failed")  # fmt: skip
     assert lines["tests"][0]["status"] == 0 and "passed" in lines["tests"][0]["summary"]
     assert {line["by"] for line in lines["sampler"]} >= {"maskwright", "torch"}
     assert all(line["us"] > 0 for line in result["lines"] if "us" in line)
     steps = {(line["model"], line["by"], line["kv"]) for line in lines["decode"] if line["share_of_floor"] > 0}
     assert len(steps) == 2 * 2 * 2, "two shapes, kernels and plain PyTorch, a cache of the weights' numbers and one of fp8"
+    products = {(line["weights"], line["rows"]) for line in lines["product"] if line["gigabytes_per_second"] > 0}
+    assert {("bfloat16", 20), ("Q3_K", 20), ("uint8 1xrow", 1), ("float8 1xrow, inputs in float8", 1)} <= products
     verdicts = [bar["verdict"] for bar in result["bars"]]
-    assert "not measured" in verdicts and len([line for line in done.stdout.splitlines() if line.startswith(tuple(verdicts))]) == 7
+    assert "not measured" in verdicts and len([line for line in done.stdout.splitlines() if line.startswith(tuple(verdicts))]) == 8
     plots = sorted(path.name for path in tmp_path.glob("*.svg"))
     if find_spec("matplotlib"):
         assert plots == ["result-attention.svg", "result-sampler.svg", "result-steps.svg"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.kernels import quantized
-from maskwright.kernels.quantized import scaled, scaled_reference
+from maskwright.kernels.quantized import integers_cpu, scaled, scaled_reference
 from maskwright.kernels.quantized.rounding import Rounding
 from maskwright.kernels.quantized.scaled import CODE_TYPES, Scaled, dequantize, multiply, rows
 from maskwright.kernels.quantized.scratch import scratch
@@ -101,6 +101,59 @@ def test_what_runs_on_another_device_is_the_same_in_pieces(monkeypatch: pytest.M
     matrix, x = random_matrix("float8", 300, 512, (128, 128)), torch.randn(2, 512)
     monkeypatch.setitem(scaled.SCRATCH, "cuda", 70 * 512)
     assert torch.allclose(scaled.multiply_in_pieces(x, matrix), multiply(x, matrix), rtol=1e-4, atol=1e-2)
+
+
+# ---- integers times integers
+
+INPUTS = [
+    Rounding("int8"),
+    Rounding("int8", is_symmetric=False),
+    Rounding("int8", scale=torch.tensor([0.02])),
+    Rounding("int8", scale=torch.tensor([0.02]), zero=torch.tensor([-5.0])),
+]
+
+
+@pytest.mark.parametrize("rounding", INPUTS)
+@pytest.mark.parametrize(("name", "block"), [("int8", (1, 400)), ("uint8", (1, 320)), ("int8", (128, 999))])
+def test_integers_times_integers_are_what_both_stand_for(name: str, block: tuple[int, int], rounding: Rounding) -> None:
+    """More rows than are turned at a time; both ways the same numbers are multiplied, and a row is what it is alone."""
+    matrix = random_matrix(name, 4000, 320, block, ordered=name == "int8")
+    x = torch.randn(7, 320, generator=torch.Generator().manual_seed(1)) * torch.logspace(-2, 2, 7)[:, None]
+    assert integers_cpu.can_multiply(matrix, rounding), "this processor, or this build of torch, does not multiply integers exactly"
+    found, weights, given = multiply(x, matrix, rounding), dequantize(matrix).double(), rounding(x).double()
+    scale = given.abs().amax(1, keepdim=True) * weights.abs().sum(1) + 1e-30
+    assert ((found.double() - given @ weights.T).abs() / scale).max() < 1e-6
+    assert torch.equal(found, torch.cat([multiply(row[None], matrix, rounding) for row in x]))
+    assert torch.equal(multiply(x.bfloat16(), matrix, rounding), multiply(x.bfloat16().float(), matrix, rounding).bfloat16())
+
+
+def test_sums_of_the_largest_integers_are_exact() -> None:
+    extremes = torch.tensor([-128, 127], dtype=torch.int8)
+    data = extremes[torch.randint(2, (40, 4096), generator=torch.Generator().manual_seed(0))]
+    matrix = Scaled(CODE_TYPES["int8"], data.view(torch.uint8), torch.ones(1, 1), 4096, (40, 4096))
+    x = extremes[torch.randint(2, (3, 4096), generator=torch.Generator().manual_seed(1))].float()
+    expected = x.double() @ data.double().T
+    found = multiply(x, matrix, Rounding("int8", scale=torch.ones(1)))
+    assert torch.equal(found.double(), expected.float().double())
+
+
+def test_integers_are_multiplied_as_numbers_where_they_would_not_be_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix, x, rounding = random_matrix("int8", 30, 64, (1, 64)), torch.randn(2, 64), Rounding("int8")
+    expected = multiply(x, matrix, rounding)
+    monkeypatch.setattr(torch, "_int_mm", lambda left, right: (left.int() @ right.int()).clamp(-32768, 32767))
+    integers_cpu._is_exact.cache_clear()
+    try:
+        assert not integers_cpu.can_multiply(matrix, rounding)
+        assert torch.allclose(multiply(x, matrix, rounding), expected, rtol=1e-5, atol=1e-3)
+    finally:
+        integers_cpu._is_exact.cache_clear()
+
+
+def test_what_is_no_number_stays_none() -> None:
+    x = torch.randn(2, 64)
+    x[1, 5] = float("nan")
+    found = multiply(x, random_matrix("int8", 9, 64, (1, 64)), Rounding("int8"))
+    assert found[0].isfinite().all() and found[1].isnan().all()
 
 
 # ---- inputs on a grid

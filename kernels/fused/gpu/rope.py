@@ -9,7 +9,7 @@ from torch import Tensor
 from ...attention.gpu.arguments import Heads, PagedCache, heads_of, paged_cache_of
 from ...attention.gpu.tiles import scale_stride
 from ...attention.interface import LayerCache
-from ...triton_support import INTERPRETED
+from ...triton_support import INTERPRETED, rounded_to_fp8
 from ..interface import HeadNorm, Rotation
 
 
@@ -56,15 +56,6 @@ def store_number(pointers, numbers, scale, mask):
         if INTERPRETED:
             numbers = rounded_to_fp8(numbers)
     tl.store(pointers, numbers.to(pointers.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def rounded_to_fp8(numbers):
-    """fp32 numbers to e4m3's nearest, ties to even, still in fp32: the interpreter's own conversion rounds wrongly."""
-    bits = numbers.to(tl.int32, bitcast=True)
-    normal = ((bits + 0x7FFFF + ((bits >> 20) & 1)) & -0x100000).to(tl.float32, bitcast=True)
-    subnormal = (numbers + 24576.0) - 24576.0  # 1.5 * 2**14: neighbours of that are 2**-9 apart, like e4m3's smallest
-    return tl.where(tl.abs(numbers) < 0.015625, subnormal, normal)
 
 
 @triton.jit(do_not_specialize=["key_scale_stride", "value_scale_stride"])
