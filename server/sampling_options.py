@@ -20,7 +20,7 @@ from .settings import ServerSettings
 from .shared_parameters import SharedParameters
 
 BY_ENDPOINT = frozenset({"max_tokens", "stop", "logprobs", "n", "best_of"})  # under different names, or in different forms
-WITHHELD = frozenset({"banned_token_ids"})  # from clients
+WITHHELD = frozenset({"banned_token_ids", "field_details"})  # from clients; details of fields are asked for as `maskwright`
 ALIKE = {
     PARAMETER_NAMES.get(option.name, option.name): option for option in OPTIONS if option.name not in BY_ENDPOINT | WITHHELD
 }  # options that all endpoints take, under the names that clients use
