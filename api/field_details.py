@@ -39,7 +39,7 @@ class FieldDetails:
 
     path: Path
     start: int  # its tokens are token_ids[start:stop]
-    stop: int
+    stop: int  # behind the last of them
     logprob: float  # of these tokens, under the model alone, without temperature, bias and penalties
     log_kept: float  # logarithm of what the masks left of the model's probability, all tokens together
     num_unasked: int = 0  # tokens that the model was not asked for, which the numbers leave out

@@ -44,7 +44,7 @@ MAX_ROUNDS, MAX_CALLS = 8, 32
 class ToolResult:
     """What came of a call: the value that the function returned, or why there is none."""
 
-    call_id: str
+    call_id: str  # names the call in the conversation
     call: ToolCall
     value: Any = None
     error: str | None = None  # "ValueError: no such city"
@@ -98,7 +98,7 @@ class Replied:
 class ToolStarted:
     """A call is being run."""
 
-    call_id: str
+    call_id: str  # names the call in the conversation
     call: ToolCall
 
 

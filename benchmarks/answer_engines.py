@@ -30,6 +30,7 @@ SETTINGS = (*OWN, PARTICLES, *OTHERS)
 MAX_TOKENS = 200
 BATCH = 8  # prompts that transformers runs together
 NUM_PARTICLES = 8
+NUM_BLOCKS = 4096  # of 16 tokens in the cache: more than a piece of the work needs
 NO_MASS = 1e-30  # a kept mass of 0 in float32
 
 
@@ -108,7 +109,7 @@ class Engines:
 
     @cached_property
     def _llm(self) -> LLM:
-        return LLM(self._model, prompt_style="chat")
+        return LLM(self._model, prompt_style="chat", num_kv_blocks=NUM_BLOCKS)
 
     # ---- others
 

@@ -20,7 +20,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from datetime import date
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -137,18 +137,16 @@ class Pieces:
 def run(
     engines: Engines, pieces: Pieces, sets: dict[str, Sequence[Task]], settings: Sequence[str], decodings: Sequence[Decoding]
 ) -> None:
-    """Answer what is not answered yet."""
-    for setting, decoding, (kind, tasks) in ((s, d, k) for s in settings for d in decodings for k in sets.items()):
-        if setting == PARTICLES and decoding.seed is None:
+    """Answer what is not answered yet: all settings for the first tasks, greedy and by each seed, then for the next ones."""
+    starts = range(0, max(map(len, sets.values())), PIECE)
+    for start, decoding, setting, (kind, tasks) in product(starts, decodings, settings, sets.items()):
+        chosen = tasks[start : start + PIECE]
+        key = {"setting": setting, "kind": kind, "decoding": decoding.name, "start": start, "tasks": len(chosen)}
+        if not chosen or pieces.has(key) or (setting == PARTICLES and decoding.seed is None):
             continue
-        for start in range(0, len(tasks), PIECE):
-            chosen = tasks[start : start + PIECE]
-            key = {"setting": setting, "kind": kind, "decoding": decoding.name, "start": start, "tasks": len(chosen)}
-            if not pieces.has(key):
-                begun = time.perf_counter()
-                answers = engines.answers(setting, chosen, decoding)
-                seconds = round(time.perf_counter() - begun, 1)
-                pieces.add(key | measured(chosen, answers, setting) | {"seconds": seconds})
+        begun = time.perf_counter()
+        answers = engines.answers(setting, chosen, decoding)
+        pieces.add(key | measured(chosen, answers, setting) | {"seconds": round(time.perf_counter() - begun, 1)})
 
 
 def tables(rows: list[dict[str, Any]]) -> Iterator[Table]:
