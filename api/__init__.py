@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from .chat import Reply
     from .constraints.base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
     from .engine.errors import ConfigError, EngineError, RequestError, SessionError
-    from .errors import MaskwrightError, ModelNotFound, UsageError
+    from .errors import MaskwrightError, ModelNotFound, ToolFailed, UsageError
     from .events import Delta, Done, FieldClosed, FieldOpened
+    from .field_details import FieldDetails
     from .llm import LLM
     from .logits_processor import LogitsProcessor
     from .outputs import GenerationIncomplete, GenerationOutput, ValidationFailed
     from .sampling import SamplingError, SamplingParams
     from .session import Session
     from .shortcut import generate
+    from .tool_loop import ToolResult, ToolRun
     from .tools import Tool, ToolCall
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Done",
     "EngineError",
     "FieldClosed",
+    "FieldDetails",
     "FieldOpened",
     "GenerationIncomplete",
     "GenerationOutput",
@@ -55,6 +58,9 @@ __all__ = [
     "SessionError",
     "Tool",
     "ToolCall",
+    "ToolFailed",
+    "ToolResult",
+    "ToolRun",
     "UnsupportedKeyword",
     "UsageError",
     "ValidationFailed",
@@ -71,14 +77,16 @@ _MODULES = {
     "chat": ["Reply"],
     "constraints.base.errors": ["ConstraintError", "ConstraintLimit", "GrammarSyntaxError", "UnsupportedKeyword"],
     "engine.errors": ["ConfigError", "EngineError", "RequestError", "SessionError"],
-    "errors": ["MaskwrightError", "ModelNotFound", "UsageError"],
+    "errors": ["MaskwrightError", "ModelNotFound", "ToolFailed", "UsageError"],
     "events": ["Delta", "Done", "FieldClosed", "FieldOpened"],
+    "field_details": ["FieldDetails"],
     "llm": ["LLM"],
     "logits_processor": ["LogitsProcessor"],
     "outputs": ["GenerationIncomplete", "GenerationOutput", "ValidationFailed"],
     "sampling": ["SamplingError", "SamplingParams"],
     "session": ["Session"],
     "shortcut": ["generate"],
+    "tool_loop": ["ToolResult", "ToolRun"],
     "tools": ["Tool", "ToolCall"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -19,6 +19,7 @@ from .conversation import Message
 from .engine import EngineStatistics, Request, RequestOutput
 from .engine import Event as EngineEvent
 from .engine.adapters.loaded import LoadedAdapter
+from .engine.errors import BudgetTooSmall
 from .engine.search.beams import BeamSearch
 from .engine.search.particles import Particles
 from .engine.search.searches import Search
@@ -32,7 +33,22 @@ from .planning import Plan
 from .sampling import SamplingParams
 from .session import Session
 from .stream_events import StreamEvents
-from .tools import ToolLike
+from .tool_loop import (
+    MAX_CALLS,
+    MAX_ROUNDS,
+    OnError,
+    Replied,
+    RoundStarted,
+    ToolEnded,
+    ToolEvent,
+    ToolLimits,
+    ToolRun,
+    ToolsDone,
+    ToolStarted,
+    run_call_async,
+    tool_loop,
+)
+from .tools import ToolCall, ToolLike
 
 
 class AsyncLLM:
@@ -220,6 +236,76 @@ class AsyncLLM:
             async for event in events:
                 yield event
 
+    async def run_tools(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[ToolLike],
+        tool_choice: str | Mapping[str, Any] = "auto",
+        tool_style: str | ToolStyle | None = "auto",
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        max_rounds: int = MAX_ROUNDS,
+        max_calls: int = MAX_CALLS,
+        max_tokens: int | None = None,
+        on_error: OnError = "tell",
+        **constraint: Unpack[ConstraintOptions],
+    ) -> ToolRun:
+        """See `LLM.run_tools`. Functions may be coroutines; others run in threads. The calls of a reply run at the same time."""
+        events = self.stream_tools(
+            messages, tools=tools, tool_choice=tool_choice, tool_style=tool_style, sampling=sampling, adapter=adapter,
+            max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens, on_error=on_error, **constraint,
+        )  # fmt: skip
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, ToolsDone):
+                    return event.run
+        raise AssertionError("the events of a loop end with ToolsDone")
+
+    async def stream_tools(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[ToolLike],
+        tool_choice: str | Mapping[str, Any] = "auto",
+        tool_style: str | ToolStyle | None = "auto",
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        max_rounds: int = MAX_ROUNDS,
+        max_calls: int = MAX_CALLS,
+        max_tokens: int | None = None,
+        on_error: OnError = "tell",
+        **constraint: Unpack[ConstraintOptions],
+    ) -> AsyncGenerator[ToolEvent, None]:
+        """See `LLM.stream_tools`. Calls end in their order, however long each takes."""
+        limits = ToolLimits(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens, on_error=on_error)
+        loop = tool_loop(messages, tools, tool_choice, limits, awaits=True)
+        while loop.goes_on:
+            yield RoundStarted(loop.round)
+            turn = self.llm.planner.turn(loop.messages, loop.tools, loop.tool_choice, tool_style, constraint)
+            chosen = loop.sampling(sampling or self.default_sampling)
+            plan = (await asyncio.to_thread(self.llm.planner.plan_turn, turn, chosen)).adapted(adapter)
+            reply: Reply | None = None
+            try:
+                async with aclosing(self._stream(plan)) as events:
+                    async for event in events:
+                        yield event
+                        reply = reply_of(event.output, turn, plan.constraint) if isinstance(event, Done) else None
+            except BudgetTooSmall:
+                if not loop.is_short_of_tokens:
+                    raise
+                loop.end_for_lack_of_tokens()
+                break
+            assert reply is not None, "a stream ends with Done"
+            calls = loop.take(reply)
+            yield Replied(loop.round - 1, reply)
+            async with aclosing(_results(calls, on_error)) as told:
+                async for each in told:
+                    if isinstance(each, ToolEnded):
+                        loop.give(each.result)
+                    yield each
+        yield ToolsDone(loop.run())
+
     async def _stream(self, plan: Plan) -> AsyncGenerator[Event, None]:
         typed = StreamEvents(plan)
         async with aclosing(self._engine_events(plan)) as events:
@@ -294,6 +380,22 @@ class AsyncLLM:
         """End the requests that are still running, without waiting: the engine may be in the middle of a step."""
         for request_id in request_ids:
             asyncio.get_running_loop().run_in_executor(None, self.llm.driver.cancel, request_id)
+
+
+async def _results(
+    calls: Sequence[tuple[str, ToolCall]], on_error: OnError
+) -> AsyncGenerator[ToolStarted | ToolEnded, None]:
+    """Run calls at the same time, and tell what came of them in their order. Those that nobody waits for are cancelled."""
+    running = [asyncio.ensure_future(run_call_async(*each, on_error, asyncio.to_thread(each[1].run))) for each in calls]
+    try:
+        for call_id, call in calls:
+            yield ToolStarted(call_id, call)
+        for each in running:
+            yield ToolEnded(await each)
+    finally:
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 def _abandon(waiting: Iterable[asyncio.Future[RequestOutput]]) -> None:

@@ -2,7 +2,8 @@
 
     MaskwrightError            any of these
     |- UsageError              arguments that contradict each other or cannot be understood
-    |  `- MessageError         a message of a conversation; `.place` says where
+    |  |- MessageError         a message of a conversation; `.place` says where
+    |  `- ToolFailed           a function that a model has called raised an error
     |- ModelNotFound           no such model folder, and none of that name in the local cache
     |- OutputError             an output that is not what was asked for; `.output` has what there is
     |  |- GenerationIncomplete generation ended before the output was complete
@@ -24,6 +25,14 @@ class MessageError(UsageError):
     def __init__(self, place: str, reason: str, *, joint: str = ": ", param: str = "", code: str = "invalid_value") -> None:
         super().__init__(f"{place}{joint}{reason}")
         self.place, self.code = param or place, code
+
+
+class ToolFailed(UsageError):
+    """A function that a model has called raised an error, which is the cause of this one. `name` is the tool's."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f'the tool "{name}" failed: {reason}')
+        self.name = name
 
 
 class ModelNotFound(MaskwrightError, FileNotFoundError):

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .constraints.front_ends.tags.events import Event as ReplyEvent
+from .field_details import FieldDetails, Path
 
 if TYPE_CHECKING:
     from .outputs import GenerationOutput
 
-Path: TypeAlias = tuple[str | int, ...]
 FieldKind: TypeAlias = Literal["object", "array", "string", "number", "boolean", "null"]
 
 
@@ -52,6 +52,7 @@ class FieldClosed:
 
     path: Path
     value: Any
+    details: FieldDetails | None = None  # with SamplingParams(field_details=True): what the constraint did to it
 
 
 @dataclass(frozen=True, slots=True)

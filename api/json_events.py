@@ -7,7 +7,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .events import Delta, Event, FieldClosed, FieldKind, FieldOpened, Path
+from .events import Delta, Event, FieldClosed, FieldKind, FieldOpened
+from .field_details import Path
 
 KIND_OF_FIRST: dict[str, FieldKind] = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
 LITERALS = {"true": True, "false": False, "null": None}

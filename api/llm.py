@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from .chat import Reply, reply_of
+from .chat import Reply, Turn, reply_of
 from .constraint_choice import ConstraintOptions
 from .constraints import Compiler, ToolStyle, Vocabulary
 from .constraints import Limits as ConstraintLimits
@@ -20,7 +20,7 @@ from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutpu
 from .engine import Event as EngineEvent
 from .engine.adapters.loaded import LoadedAdapter
 from .engine.engine import Engine
-from .engine.errors import AdapterError, AdapterInUse
+from .engine.errors import AdapterError, AdapterInUse, BudgetTooSmall
 from .engine.models.fingerprints import model_fingerprint
 from .engine.search.beams import BeamSearch
 from .engine.search.particles import Particles
@@ -37,6 +37,22 @@ from .sampling import SamplingParams
 from .sampling.params import OPTIONS
 from .session import Session
 from .stream_events import StreamEvents
+from .tool_loop import (
+    MAX_CALLS,
+    MAX_ROUNDS,
+    OnError,
+    Replied,
+    RoundStarted,
+    ToolEnded,
+    ToolEvent,
+    ToolLimits,
+    ToolLoop,
+    ToolRun,
+    ToolsDone,
+    ToolStarted,
+    run_call,
+    tool_loop,
+)
 from .tools import ToolLike
 
 _OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download", "adapters")  # of LLM itself
@@ -377,6 +393,94 @@ class LLM:
         Arguments are those of `chat`."""
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         return self._stream(self.planner.plan_turn(turn, sampling).adapted(adapter))
+
+    def run_tools(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[ToolLike],
+        tool_choice: str | Mapping[str, Any] = "auto",
+        tool_style: str | ToolStyle | None = "auto",
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        max_rounds: int = MAX_ROUNDS,
+        max_calls: int = MAX_CALLS,
+        max_tokens: int | None = None,
+        on_error: OnError = "tell",
+        **constraint: Unpack[ConstraintOptions],
+    ) -> ToolRun:
+        """`chat` in a loop: calls are run, and the model reads their results, until it answers. Returns the last of the events.
+
+        Args:
+            messages: as for `chat`, and so are tool_choice (of the first reply), tool_style, sampling, adapter and constraint.
+            tools: Python functions; a definition without one ends the loop, with its calls `pending`.
+            max_rounds: replies that may call tools; then the model is asked once more and has to answer.
+            max_calls: calls in all.
+            max_tokens: of all replies together; None: no limit but that of each.
+            on_error: "tell" the model what a function raised, or "raise" it as `ToolFailed`.
+
+        Errors are those of `chat`. How errors and limits are told: `tool_loop.py`.
+        """
+        events = self.stream_tools(
+            messages, tools=tools, tool_choice=tool_choice, tool_style=tool_style, sampling=sampling, adapter=adapter,
+            max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens, on_error=on_error, **constraint,
+        )  # fmt: skip
+        return next(event.run for event in events if isinstance(event, ToolsDone))
+
+    def stream_tools(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[ToolLike],
+        tool_choice: str | Mapping[str, Any] = "auto",
+        tool_style: str | ToolStyle | None = "auto",
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        max_rounds: int = MAX_ROUNDS,
+        max_calls: int = MAX_CALLS,
+        max_tokens: int | None = None,
+        on_error: OnError = "tell",
+        **constraint: Unpack[ConstraintOptions],
+    ) -> Iterator[ToolEvent]:
+        """`run_tools` as typed events: those of `stream_chat` for each reply, and of `tool_loop.py` around them. Functions run
+        in the thread that reads the events. Arguments and errors are those of `run_tools`."""
+        limits = ToolLimits(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens, on_error=on_error)
+        loop = tool_loop(messages, tools, tool_choice, limits, awaits=False)
+
+        def planned() -> tuple[Turn, Plan]:
+            turn = self.planner.turn(loop.messages, loop.tools, loop.tool_choice, tool_style, constraint)
+            return turn, self.planner.plan_turn(turn, loop.sampling(sampling or self.default_sampling)).adapted(adapter)
+
+        return self._tool_events(loop, planned)
+
+    def _tool_events(self, loop: ToolLoop, planned: Callable[[], tuple[Turn, Plan]]) -> Iterator[ToolEvent]:
+        """planned: makes the plan for the next reply."""
+        while loop.goes_on:
+            yield RoundStarted(loop.round)
+            turn, plan = planned()
+            try:
+                reply = yield from self._replied(plan, turn)
+            except BudgetTooSmall:
+                if not loop.is_short_of_tokens:
+                    raise
+                loop.end_for_lack_of_tokens()
+                break
+            calls = loop.take(reply)
+            yield Replied(loop.round - 1, reply)
+            for call_id, call in calls:
+                yield ToolStarted(call_id, call)
+                result = run_call(call_id, call, loop.limits.on_error)
+                loop.give(result)
+                yield ToolEnded(result)
+        yield ToolsDone(loop.run())
+
+    def _replied(self, plan: Plan, turn: Turn) -> Generator[Event, None, Reply]:
+        """The events of a reply, and the reply."""
+        for event in self._stream(plan):
+            yield event
+            if isinstance(event, Done):
+                return reply_of(event.output, turn, plan.constraint)
+        raise AssertionError("a stream ends with Done")
 
     def _run(self, plans: list[Plan], progress: Progress | None) -> list[GenerationOutput]:
         request_ids = self.driver.submit([request for plan in plans for request in plan.requests])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .constraint_choice import FREE, ConstraintChoice
 from .constraints.capturing.capture import captures, captures_by_name
 from .constraints.runtime.front_end import may_have_captures
-from .errors import OutputError
+from .errors import OutputError, UsageError
+from .field_details import FieldReader, Fields, fields_of
 
 if TYPE_CHECKING:
     from .constraints import Constraint
@@ -45,6 +46,8 @@ class GenerationOutput:
     loops: tuple[Loop, ...] = ()  # values in which the model repeated itself until they were ended; see SamplingParams.loop_bound
     bans_overridden: bool = False  # some bans left no legal token and were ignored there
     logprobs: tuple[TokenRecord, ...] | None = None  # one per token, when SamplingParams.logprobs asked for them
+    records: tuple[TokenRecord, ...] | None = field(default=None, repr=False, compare=False)  # what `fields` reads
+    begun: bytes = field(default=b"", repr=False, compare=False)  # of the text under the constraint: what the prompt ends with
     error: str | None = None  # why, when finish_reason is "constraint_limit" or "error"
     usage: Usage = field(default=Usage(), compare=False)  # how many tokens there were
     alternatives: tuple[GenerationOutput, ...] = ()  # the other outputs, when several were asked for
@@ -72,6 +75,20 @@ class GenerationOutput:
             return self.choice.read(self.text)
         except ValueError as error:
             raise ValidationFailed(self, _one_line(error)) from error
+
+    @cached_property
+    def fields(self) -> Fields:
+        """What the constraint did to each value: `output.fields["days_open"].kept_mass` (see `field_details.py`).
+
+        Of an output that ended early, the values that were complete.
+
+        Raises UsageError without `SamplingParams(field_details=True)`, with which the model is asked for all tokens.
+        """
+        if self.records is None:
+            raise UsageError("output.fields needs sampling=SamplingParams(field_details=True)")
+        assert self.constraint is not None  # without one, requests are refused that ask for details
+        reader = FieldReader(self.constraint, self.constraint.vocabulary, self.begun)
+        return fields_of(self.records, reader, is_complete=self.is_complete)
 
     @cached_property
     def captures(self) -> dict[str, str | list[str]]:

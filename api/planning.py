@@ -4,6 +4,7 @@ sampling settled."""
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +26,13 @@ from .engine.models.tokenizer import Tokenizer
 from .engine.requests.prompt_tokens import prompt_tokens
 from .engine.sessions.snapshot import Snapshot
 from .errors import UsageError
+from .field_details import strain_text
 from .kernels.sampler.parameters import FILTERS
 from .outputs import GenerationOutput, Usage
 from .sampling import SamplingParams, spelled
 from .tools import ToolLike
+
+logger = logging.getLogger(__name__)
 
 MAX_BEGINNINGS = 64  # kept
 PromptStyle = Literal["auto", "plain", "chat", "task"]
@@ -95,6 +99,14 @@ class Plan:
         return sorted(ended, key=_likelihood, reverse=True)[: self.num_wanted] if is_choice else list(ended)
 
     def _one(self, ended: RequestOutput) -> GenerationOutput:
+        output = self._given(ended)
+        if output.records is not None:
+            for details in output.fields.strained:
+                logger.warning("request %d: %s", ended.request_id, strain_text(details))
+        return output
+
+    def _given(self, ended: RequestOutput) -> GenerationOutput:
+        request = self.requests[0]
         return GenerationOutput(
             prompt=self.prompt,
             text=ended.text,
@@ -104,6 +116,8 @@ class Plan:
             loops=ended.loops,
             bans_overridden=ended.bans_overridden,
             logprobs=ended.logprobs,
+            records=ended.records if request.sampling.field_details else None,
+            begun=request.begun,
             error=ended.error,
             choice=self.choice,
             constraint=self.constraint,

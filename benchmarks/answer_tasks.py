@@ -55,6 +55,17 @@ class Task:
     schema: Schema
     accepted: Mapping[str, tuple[Any, ...]]
 
+    @property
+    def prompt(self) -> str:
+        return f"{self.instruction}\n\n{self.text}"
+
+    @property
+    def num_fields(self) -> int:
+        return len(self.accepted)
+
+    def is_exact(self, answer: Any) -> bool:
+        return self.right_fields(answer) == self.num_fields
+
     def right_fields(self, answer: Any) -> int:
         given = answer if isinstance(answer, dict) else {}
         return sum(any(_same(given.get(field), value) for value in values) for field, values in self.accepted.items())

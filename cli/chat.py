@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ..chat import Reply
 from ..constraint_choice import ConstraintOptions
-from ..errors import MaskwrightError, UsageError
+from ..conversation import Message
 from ..llm import LLM
 from ..model_folder import EMBEDDED
 from ..sampling import SamplingParams
+from ..tool_loop import Replied, ToolEnded, ToolsDone
 from .inputs import named_object
 from .model_options import (
     CONSTRAINT,
@@ -39,7 +39,7 @@ from .model_options import (
     sampling_options,
 )
 from .options import option_parameters, with_parameters
-from .show import notices, show_loops
+from .show import notices, show_fields, show_loops
 
 
 def chat(
@@ -88,7 +88,7 @@ def command() -> Any:
 
 
 class Conversation:
-    """The messages so far and how the next reply is made."""
+    """The messages so far and how the next replies are made."""
 
     def __init__(
         self,
@@ -103,34 +103,28 @@ class Conversation:
         self._adapter = adapter
         self._llm, self._sampling, self._constraint = llm, sampling, constraint
         self._tools, self._tool_choice = tools, tool_choice
-        self._messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
+        self._messages: list[Message] = [] if system is None else [{"role": "system", "content": system}]
 
     def say(self, text: str) -> None:
-        """One turn: the user's text, then the reply, shown and remembered."""
-        messages = [*self._messages, {"role": "user", "content": text}]
-        reply = self._llm.chat(
-            messages,
+        """One turn: the user's text, then replies and results of calls up to the answer, shown and remembered."""
+        events = self._llm.stream_tools(
+            [*self._messages, {"role": "user", "content": text}],
             tools=self._tools,
             tool_choice=self._tool_choice,
             sampling=self._sampling,
             adapter=self._adapter,
+            on_error="raise",  # it is the user's own function
             **self._constraint,
         )
-        print(reply.text, flush=True)
-        show_loops([reply.output])
-        _run_calls(reply)
-        self._messages = [*messages, reply.message()]
-
-
-def _run_calls(reply: Reply) -> None:
-    for call in reply.tool_calls:
-        try:
-            result = call.run()
-        except MaskwrightError:
-            raise
-        except Exception as error:  # whatever the user's own function raises
-            raise UsageError(f'the tool "{call.name}" failed: {type(error).__name__}: {error}') from error
-        print(f"{call.name} -> {json.dumps(result, default=str, ensure_ascii=False)}", flush=True)
+        for event in events:
+            if isinstance(event, Replied):
+                print(event.reply.text, flush=True)
+                show_loops([event.reply.output])
+                show_fields([event.reply.output])
+            elif isinstance(event, ToolEnded):
+                print(f"{event.result.call.name} -> {json.dumps(event.result.value, default=str, ensure_ascii=False)}", flush=True)
+            elif isinstance(event, ToolsDone):
+                self._messages = list(event.run.messages)
 
 
 def _lines() -> Iterator[str]:

@@ -98,6 +98,7 @@ def generate(
         else:
             outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask, name)
     show.show_loops(outputs)
+    show.show_fields(outputs)
     if timing:
         show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds, llm.driver.footprint)
 

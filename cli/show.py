@@ -11,9 +11,11 @@ from typing import Any
 from rich.console import Console
 from rich.pretty import Pretty
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
 from ..engine.footprint import Footprint
+from ..field_details import path_text
 from ..outputs import GenerationOutput
 from ..pieces import TokenPiece
 
@@ -66,6 +68,19 @@ def show_value(value: Any) -> None:
 def show_piece(console: Console, piece: TokenPiece) -> None:
     """One token, in the colour of its freedom."""
     console.print(Text(piece.text, style=FORCED_STYLE if piece.is_forced else FREE_STYLE), end="", soft_wrap=True)
+
+
+def show_fields(outputs: Iterable[GenerationOutput]) -> None:
+    """What the constraint did to each value, where that was asked for: a table, strained values marked."""
+    for output in outputs:
+        if output.records is None:
+            continue
+        table = Table("value", "the model alone", "under the mask", "kept mass", box=None)
+        for path, details in output.fields.items():
+            style, mark = ("bold red", " strained") if details.is_strained else ("", "")
+            numbers = (details.probability, details.constrained_probability, details.kept_mass)
+            table.add_row(Text(path_text(path) + mark, style=style), *(f"{number:.3g}" for number in numbers))
+        notices.print(table)
 
 
 def show_legend(pieces: Sequence[TokenPiece]) -> None:

@@ -72,11 +72,17 @@ class SamplingParams(NamedOptions, StageParameters):
     loop_bound: Annotated[int | None, Range(0)] = (
         None  # >= 0; tokens that a repetition in a value may cover, then it is ended; 0 = any; None = 32 under schemas and tools
     )
+    field_details: bool = False  # what masks did to each value is told as `output.fields`; the model is asked for forced tokens too
     jump_forward: bool = False  # forced text enters as its usual tokens without asking the model for each
 
     def __post_init__(self) -> None:
         for option in OPTIONS:
             object.__setattr__(self, option.name, option.checked(self))
+
+    @property
+    def asks_for_forced(self) -> bool:
+        """Whether the model is asked for tokens that are the only legal ones too."""
+        return self.logprobs is not None or self.field_details
 
     @property
     def num_copies(self) -> int:

@@ -174,7 +174,7 @@ class ChatWriter:
         self._readers = [reader_of(plan) for _ in range(num)]
         self._parts = [ReplyParts() for _ in range(num)]
         self._logprobs = [self._logprob_writer() for _ in range(num)]
-        self._details = detail_writer(service, [plan], body.maskwright)
+        self._details = detail_writer(service, [plan], body.maskwright, reply_id)
         self._outputs: dict[int, RequestOutput] = {}
         self._echoed = plan.prompt if body.echo and plan.requests[0].begun else ""
 
@@ -194,7 +194,7 @@ class ChatWriter:
             yield self._chunk(index, {"role": "assistant", "content": self._echoed}, **remarks)
             remarks = {}
         async for index, event in events:
-            details = await details_of(self._details, index, event.tokens) if event.tokens else {}
+            details = await details_of(self._details, index, event.tokens, event.output)
             details |= token_ids_of(self._body, event.tokens)
             self._num_written += len(event.tokens)
             for chunk in self._chunks(index, event, details):
@@ -261,7 +261,7 @@ class ChatWriter:
         output = self._outputs[index]
         logprobs = self._logprobs[index].chat(output.records) if self._body.logprobs else None
         message = _message(self._parts[index], self._echoed)
-        details = await details_of(self._details, index, output.records)
+        details = await details_of(self._details, index, output.records, output)
         reason = self._finish_reason(index)
         more = {**self._readers[index].told_stop(output), **details, **await self._captures(index)}
         more |= token_ids_of(self._body, output.records) | loops_of(output)

@@ -157,7 +157,7 @@ class CompletionWriter:
         told = service.told_name(plans[0])
         self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": told}
         self._vocabulary = service.llm.vocabulary
-        self._details = detail_writer(service, plans, body.maskwright)
+        self._details = detail_writer(service, plans, body.maskwright, reply_id)
         self._readers = [reader_of(plan) for plan in plans for _ in plan.requests]
         self._texts = [""] * len(self._readers)
         self._echoed = [_echoed(service, plan, body) for plan in plans for _ in plan.requests]
@@ -187,7 +187,7 @@ class CompletionWriter:
             writer = writers.setdefault(index, self._logprob_writer())
             event, text = self._read(index, event)
             begun = self._begun(index, writer) if is_first and self._body.echo else None
-            details = await details_of(self._details, index, event.tokens) if event.tokens else {}
+            details = await details_of(self._details, index, event.tokens, event.output)
             details |= token_ids_of(self._body, event.tokens)
             self._num_written += len(event.tokens)
             if self._tells_usage_always:
@@ -235,7 +235,7 @@ class CompletionWriter:
         writer = self._logprob_writer()
         begun = self._begun(number, writer) if self._body.echo else {}
         logprobs = _joined(begun, writer.completion(output.records)) if self._body.logprobs is not None else None
-        more = {**await details_of(self._details, number, output.records), **await self._captures(output, plan)}
+        more = {**await details_of(self._details, number, output.records, output), **await self._captures(output, plan)}
         more |= self._readers[number].told_stop(output) | loops_of(output) | token_ids_of(self._body, output.records)
         if self._body.return_token_ids:
             more["prompt_token_ids"] = list(plan.requests[0].prompt_token_ids)

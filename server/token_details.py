@@ -1,8 +1,9 @@
 """The extension `maskwright` of answers: how free the choice of each token was, and what the constraint kept the model from.
 
-A request asks with `"maskwright": {"tokens": true}`; docs/serving.md describes the answer, whose `version` is 1. Nothing here
-runs when it is not asked for. What it takes is computed beside the event loop: it follows each output through its constraint once
-more, so the engine knows nothing of it. Only `candidates` makes the engine do more: forced tokens are then asked of the model too.
+A request asks with `"maskwright": {"tokens": true}`, and with `"fields": true` for the values of its output (`field_details.py`);
+docs/serving.md describes the answer, whose `version` is 1. Nothing here runs when it is not asked for. What it takes is computed
+beside the event loop: it follows each output through its constraint once more, so the engine knows nothing of it. Only `candidates`
+and `fields` make the engine do more: forced tokens are then asked of the model too.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..constraints.runtime.front_end import places_of
 from ..engine.requests.guide import with_tokens
-from ..engine.requests.output import TokenRecord
+from ..engine.requests.output import RequestOutput, TokenRecord
 from ..engine.requests.request import Request
 from ..engine.requests.steering import steering_for
 from ..planning import Plan
 from ..sampling import TokenLogprob
 from .errors import ApiError
+from .field_details import FieldWriter
 from .service import Service
 
 VERSION = 1
@@ -39,6 +41,7 @@ class DetailOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     version: Literal[1] = 1
+    fields: bool = Field(False, description="Whether answers say what the constraint did to each value.")
     tokens: bool = Field(False, description="Whether answers say how free the choice of each token was.")
     candidates: int = Field(5, ge=0, description="The model's most probable tokens to be listed; 0 leaves forced tokens unasked.")
 
@@ -51,6 +54,8 @@ class ExtendedBody(BaseModel):
 
 def num_top_wanted(asked: int | None, options: DetailOptions | None, max_logprobs: int) -> int | None:
     """How many of the most probable tokens the engine shall record. `asked`: for log-probabilities in OpenAI's form."""
+    if options is not None and options.fields:
+        asked = asked or 0
     if options is None or not options.tokens or not options.candidates:
         return asked
     if options.candidates > max_logprobs:
@@ -148,13 +153,15 @@ class DetailReader:
 class DetailWriter:
     """Writes the details of all outputs of a request."""
 
-    def __init__(self, service: Service, plans: Sequence[Plan], options: DetailOptions) -> None:
-        self._service, self._plans = service, plans
-        self._readers = [
-            DetailReader(request, plan.constraint, service.llm.vocabulary, service.model_len, options.candidates)
-            for plan in plans
-            for request in plan.requests
-        ]
+    def __init__(self, service: Service, plans: Sequence[Plan], options: DetailOptions, reply_id: str) -> None:
+        """reply_id: names the answer in the log."""
+        self._service, self._plans, self._options = service, plans, options
+        self._readers, self._fields = list[DetailReader](), list[FieldWriter | None]()
+        for plan, request in [(each, request) for each in plans for request in each.requests]:
+            reader = DetailReader(request, plan.constraint, service.llm.vocabulary, service.model_len, options.candidates)
+            self._readers.append(reader)
+            has_values = options.fields and plan.constraint is not None
+            self._fields.append(FieldWriter(request, plan.constraint, reply_id) if has_values else None)
 
     def head(self) -> dict[str, Any]:
         """The details that are told once."""
@@ -170,14 +177,20 @@ class DetailWriter:
             }
         return told
 
-    async def of(self, index: int, records: Sequence[TokenRecord]) -> dict[str, Any]:
-        """The member of a choice with the details of the next tokens of output `index`."""
-        return {"version": VERSION, "tokens": await self._service.in_thread(self._readers[index].read, records)}
+    async def of(self, index: int, records: Sequence[TokenRecord], ended: RequestOutput | None) -> dict[str, Any]:
+        """The members with the details of the next tokens of output `index`, and of the values that are complete with them."""
+        told: dict[str, Any] = {}
+        if self._options.tokens and (records or ended is not None):
+            told["tokens"] = await self._service.in_thread(self._readers[index].read, records)
+        if (fields := self._fields[index]) is not None and (values := await self._service.in_thread(fields.read, records, ended)):
+            told["fields"] = values
+        return {"version": VERSION, **told} if told else {}
 
 
-def detail_writer(service: Service, plans: Sequence[Plan], options: DetailOptions | None) -> DetailWriter | None:
+def detail_writer(service: Service, plans: Sequence[Plan], options: DetailOptions | None, reply_id: str) -> DetailWriter | None:
     """A writer of details; None unless they were asked for."""
-    return DetailWriter(service, plans, options) if options is not None and options.tokens else None
+    is_asked = options is not None and (options.tokens or options.fields)
+    return DetailWriter(service, plans, options, reply_id) if options is not None and is_asked else None
 
 
 def head_of(details: DetailWriter | None) -> dict[str, Any]:
@@ -186,9 +199,12 @@ def head_of(details: DetailWriter | None) -> dict[str, Any]:
     return {} if details is None else {"maskwright": details.head()}
 
 
-async def details_of(details: DetailWriter | None, index: int, records: Sequence[TokenRecord]) -> dict[str, Any]:
-    """The member of a choice with the details of its tokens; nothing when it was not asked for."""
-    return {} if details is None else {"maskwright": await details.of(index, records)}
+async def details_of(
+    details: DetailWriter | None, index: int, records: Sequence[TokenRecord], ended: RequestOutput | None
+) -> dict[str, Any]:
+    """The member of a choice with the details of its tokens and values; nothing when there are none, or nobody asked."""
+    told = {} if details is None else await details.of(index, records, ended)
+    return {"maskwright": told} if told else {}
 
 
 def _probability(logprob: float | None) -> float | None:

@@ -138,7 +138,7 @@ class SegmentedValues:
         self._constraint: Constraint = getattr(constraint, "unbudgeted", constraint)
         self._is_text_json = is_text_json
         self._state = self._constraint.start()
-        self._num_read = 0
+        self._num_read = self.num_calls = 0  # num_calls: calls that are over
         self._segment: Segment | None = None  # what was read last is certain to be a part of
         self._inside: JsonValues | OpenValue | None = None
         self._held = b""  # bytes of which it is not certain yet what they are
@@ -151,6 +151,7 @@ class SegmentedValues:
     def fork(self) -> SegmentedValues:
         child = SegmentedValues(self._constraint, self._is_text_json)
         child._state, child._num_read, child._segment, child._held = self._state, self._num_read, self._segment, self._held
+        child.num_calls = self.num_calls
         child._inside = self._inside.fork() if isinstance(self._inside, JsonValues) else self._inside
         return child
 
@@ -171,6 +172,7 @@ class SegmentedValues:
         segment = self._segment if self._segment in found else next(iter(found))
         data, self._held = self._held + bytes([byte]), b""
         if segment != self._segment:
+            self.num_calls += segment.role == "close call"
             self._segment, self._inside = segment, self._values_of(segment, self._num_read + 1 - len(data))
         if isinstance(self._inside, JsonValues):
             self._inside.read(data)

@@ -47,9 +47,9 @@ class LookAhead:
             pending = moved
 
     def _jump_forward(self, sequence: Sequence) -> None:
-        """Append the tokens of forced text, if the request wants that and no log-probabilities."""
+        """Append the tokens of forced text, if the request wants that and no log-probabilities of it."""
         guide = sequence.guide
-        if self._forced_text is None or guide is None or sequence.request.sampling.logprobs is not None:
+        if self._forced_text is None or guide is None or sequence.request.sampling.asks_for_forced:
             return
         for token_id in self._forced_text.tokens(guide.constraint, guide.state, sequence.token_ids):
             if sequence.is_finished or not guide.legal_prefix([token_id]):
@@ -67,5 +67,5 @@ def _take_forced(sequence: Sequence, skips_forced: bool) -> None:
         raise guide.failure
     if guide.is_complete:
         sequence.finish("stop")
-    elif skips_forced and sequence.request.sampling.logprobs is None and (token_id := guide.only_token) is not None:
+    elif skips_forced and not sequence.request.sampling.asks_for_forced and (token_id := guide.only_token) is not None:
         sequence.accept(TokenRecord(token_id, logprob=None, kept_mass=None, num_allowed=1))

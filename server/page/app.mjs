@@ -188,9 +188,13 @@ function showProgress(run, asked) {
 }
 
 function showValue(run, asked) {
-  if (run.calls.length) value.showValues(run.calls.map((call) => ({ title: call.name, root: call.reader.root, schema: parametersOf(call.name, asked) })));
-  else if (run.reader && !run.reader.failed) value.showValues([{ title: "", root: run.reader.root, schema: JSON.parse(asked.source) }]);
+  if (run.calls.length) value.showValues(run.calls.map((call, index) => partOf(call, index, asked)), run.fields);
+  else if (run.reader && !run.reader.failed) value.showValues([{ title: "", root: run.reader.root, schema: JSON.parse(asked.source) }], run.fields);
   else value.showText(run.text);
+}
+
+function partOf(call, index, asked) {
+  return { title: call.name, root: call.reader.root, schema: parametersOf(call.name, asked), path: [index] };
 }
 
 function parametersOf(name, asked) {

@@ -18,11 +18,14 @@ export class ObjectView {
     this.box.replaceChildren(element("div", "plain", text));
   }
 
-  /** parts: [{title, root, schema}], each a tree of JsonReader (or null) and what is known of it. */
-  showValues(parts) {
-    const shown = parts.flatMap(({ title, root, schema }) => {
+  /**
+   * parts: [{title, root, schema, path}], each a tree of JsonReader (or null) and what is known of it; fields: the details of values
+   * by path, to which `path` leads.
+   */
+  showValues(parts, fields = new Map()) {
+    const shown = parts.flatMap(({ title, root, schema, path = [] }) => {
       const tree = element("ul", "tree");
-      tree.append(...(root ? rowsOf(root, schema, schema) : [waitingRow("", schema, schema)]));
+      tree.append(...(root ? rowsOf(root, schema, { schema, fields }, path) : [waitingRow("", schema, schema)]));
       return title ? [element("p", "call", title), tree] : [tree];
     });
     this.box.replaceChildren(...shown);
@@ -30,27 +33,37 @@ export class ObjectView {
 }
 
 /** The rows of a whole value: of an object its members. */
-function rowsOf(node, schema, root) {
-  return node.type === "object" ? childRows(node, schema, root) : [rowOf(node, schema, root)];
+function rowsOf(node, schema, whole, path) {
+  return node.type === "object" ? childRows(node, schema, whole, path) : [rowOf(node, schema, whole, path)];
 }
 
-function childRows(node, schema, root) {
-  return [...node.children.map((child) => rowOf(child, childSchema(schema, root, child.key), root)), ...waitingOf(node, schema, root)];
+function childRows(node, schema, whole, path) {
+  const rows = node.children.map((child) => rowOf(child, childSchema(schema, whole.schema, child.key), whole, [...path, child.key]));
+  return [...rows, ...waitingOf(node, schema, whole.schema)];
 }
 
 // As deep as what was generated, which the engine's limit on nesting bounds.
-function rowOf(node, schema, root) {
+function rowOf(node, schema, whole, path) {
   const row = element("li");
   const line = element("div", "line");
   if (node.key !== null) line.append(element("span", "key", String(node.key)));
-  line.append(valueOf(node), element("span", "type", typeOf(node, schema, root)));
+  line.append(valueOf(node), element("span", "type", typeOf(node, schema, whole.schema)));
+  const field = whole.fields.get(JSON.stringify(path));
+  if (field?.strained) line.append(strainOf(field));
   row.append(line);
   if (node.type === "object" || node.type === "array") {
     const tree = element("ul", "tree");
-    tree.append(...childRows(node, schema, root));
+    tree.append(...childRows(node, schema, whole, path));
     if (tree.children.length) row.append(tree);
   }
   return row;
+}
+
+/** The mark of a value that the constraint decided against the model. */
+function strainOf(field) {
+  const mark = element("span", "strained", "strained");
+  mark.title = `The constraint left ${(100 * field.kept_mass).toPrecision(2)} % of what the model would have written here.`;
+  return mark;
 }
 
 function valueOf(node) {

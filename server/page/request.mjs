@@ -23,7 +23,7 @@ export function requestOf(form) {
     stream: true,
     stream_options: { include_usage: true },
   };
-  if (form.details) body.maskwright = { version: 1, tokens: true, candidates: Math.min(CANDIDATES, form.maxCandidates ?? CANDIDATES) };
+  if (form.details) body.maskwright = { version: 1, tokens: true, fields: true, candidates: Math.min(CANDIDATES, form.maxCandidates ?? CANDIDATES) };
   return { path: isChat ? "v1/chat/completions" : "v1/completions", body };
 }
 

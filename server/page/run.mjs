@@ -11,6 +11,7 @@ export class Run {
   text = "";
   calls = [];
   tokens = [];
+  fields = new Map(); // path as JSON -> {probability, constrained_probability, kept_mass, strained}; of calls it begins with their number
   finishReason = null;
   usage = null;
   vocabularySize = 0;
@@ -39,7 +40,8 @@ export class Run {
   }
 
   #readChoice(choice) {
-    if (choice.maskwright) this.#readTokens(choice.maskwright.tokens);
+    if (choice.maskwright) this.#readTokens(choice.maskwright.tokens ?? []);
+    for (const field of choice.maskwright?.fields ?? []) this.fields.set(JSON.stringify(field.path), field);
     const delta = choice.delta ?? { content: choice.text };
     if (delta.content) {
       this.text += delta.content;

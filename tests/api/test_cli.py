@@ -154,10 +154,10 @@ def test_a_conversation(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) 
     import io
 
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\nagain\n\nnot this\n"))
-    code, out, _ = cli("chat", "--tool", f"{module}:switch", "--tool-choice", "required")
+    code, out, _ = cli("chat", "--tool", f"{module}:switch", "--tool-choice", "required", "--max-tokens", "60")
     lines = out.splitlines()
-    assert code == 0 and len(lines) == 4
-    assert json.loads(lines[0])["name"] == "switch" and lines[1].startswith('switch -> "switched ')
+    assert code == 0 and json.loads(lines[0])["name"] == "switch" and lines[1].startswith('switch -> "switched ')
+    assert 2 <= out.count('switch -> "switched ') < len(lines) / 2  # both turns begin with a call, and the model answers its result
 
 
 @pytest.mark.parametrize(

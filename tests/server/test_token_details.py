@@ -217,3 +217,45 @@ def test_characters_of_several_tokens_come_with_the_last() -> None:
 def test_tokens_that_are_no_text_have_no_spelling() -> None:
     (only,) = read(Regex("a"), [97], [1], [EOS])
     assert only["candidates"][0]["token"] is None and "not complete" in only["candidates"][0]["reason"]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+def test_fields_say_what_the_constraint_did_to_them(http: httpx.Client, path: str) -> None:
+    asked: Any = {**ASKED, "response_format": FORM, "maskwright": {"fields": True}}
+    if path == "/v1/completions":
+        asked = {**asked, "prompt": "Ada Lovelace, 36"}
+        del asked["messages"]
+    choice = http.post(path, json=asked).json()["choices"][0]
+    fields, text = choice["maskwright"]["fields"], choice["text"] if "text" in choice else choice["message"]["content"]
+    assert set(choice["maskwright"]) == {"version", "fields"}
+    value = json.loads(text)
+    assert [field["path"] for field in fields if field["path"][:1] != ["languages"]] == [["name"], ["age"], []]
+    assert len([field for field in fields if field["path"][:1] == ["languages"]]) == len(value["languages"]) + 1
+    for field in fields:
+        assert 0 <= field["probability"] <= field["constrained_probability"] <= 1 and 0 <= field["kept_mass"] <= 1
+        assert field["probability"] == pytest.approx(field["constrained_probability"] * field["kept_mass"], rel=1e-3, abs=1e-9)
+    streamed_fields = [
+        field
+        for chunk in chunks(http, path, **asked)
+        for each in chunk["choices"]
+        for field in each.get("maskwright", {}).get("fields", ())
+    ]
+    assert_alike(streamed_fields, fields)
+
+
+def test_a_strained_field_is_marked(http: httpx.Client) -> None:
+    odd = {"type": "object", "properties": {"a": {"const": "zqxjkvbzqx"}}, "required": ["a"], "additionalProperties": False}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": odd}}
+    choice = http.post("/v1/chat/completions", json={**ASKED, "response_format": form, "maskwright": {"fields": True}}).json()["choices"][0]
+    (a, whole) = choice["maskwright"]["fields"]
+    assert a["strained"] and a["kept_mass"] < 0.01 and not whole["strained"]
+
+
+def test_a_number_that_is_all_of_the_output_is_told_of_at_its_end(http: httpx.Client) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "integer", "minimum": 7, "maximum": 7}}}
+    asked = {**ASKED, "response_format": form, "maskwright": {"fields": True}}
+    told = [each.get("maskwright") for chunk in chunks(http, "/v1/chat/completions", **asked) for each in chunk["choices"]]
+    (fields,) = [each["fields"] for each in told if each]
+    assert fields[0]["path"] == []
+    free = http.post("/v1/chat/completions", json={**ASKED, "maskwright": {"fields": True}}).json()
+    assert "maskwright" not in free["choices"][0] and "maskwright" in free
