@@ -87,8 +87,31 @@ def choices_of(text: str) -> Choice:
 
 
 def structural_tag_of(text: str) -> StructuralTag:
-    """The constraint of a structural tag as engines write it: a part without a schema is any JSON value there."""
-    return StructuralTag(with_schemas(parse_json(text)))
+    """The constraint of a structural tag as engines write it: the "type" at the top may be missing, the older form may say
+    "at_least_one", and a part whose schema is null is any JSON value there."""
+    form = with_schemas(parse_json(text))
+    if isinstance(form, Mapping):
+        if "type" not in form and ("structures" in form or "format" in form):
+            form = {"type": "structural_tag", **form}
+        if "structures" in form and "at_least_one" in form:
+            form = _as_format(form)
+    return StructuralTag(form)
+
+
+def _as_format(form: Mapping[str, Any]) -> dict[str, Any]:
+    """The older form, which cannot say "at_least_one" by itself, in the newer one."""
+    tags = form["structures"]
+    if not isinstance(tags, list) or not all(isinstance(tag, Mapping) for tag in tags):
+        raise ConstraintError("a list of objects is expected", path="#/structures", keyword="structures")
+    contents = [{"type": "json_schema", "json_schema": _schema(tag.get("schema", True))} for tag in tags]
+    written = [{**{k: v for k, v in tag.items() if k != "schema"}, "content": c} for tag, c in zip(tags, contents, strict=True)]
+    moved = {name: form[name] for name in ("triggers", "at_least_one") if name in form}
+    others = {name: value for name, value in form.items() if name not in ("structures", *moved)}
+    return {**others, "format": {"type": "triggered_tags", "tags": written, **moved}}
+
+
+def _schema(schema: Any) -> Any:
+    return parse_json(schema) if isinstance(schema, str) else schema
 
 
 def with_schemas(value: Any) -> Any:
