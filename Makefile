@@ -9,6 +9,7 @@
 #   make bench    time decode steps; with SCHEMAS=<MaskBench file> TOKENIZER=<folder> also masks, against other engines
 #   make soak     10,000 mixed requests to the server, with clients that vanish; fails where something does not hold
 #   make clients  try 21 client libraries on the server, each in an environment of its own below build/clients; some with NAMES="openai crewai"
+#   make integrations  run vLLM itself, with a random model on the CPU, with this and with its own backends (about 4 GB below build/engines)
 #   make clean    remove the environment and everything that was built
 #
 # On Linux, PyPI's torch brings the CUDA libraries (about 3 GB). On a machine without a GPU the CPU build is enough:
@@ -28,7 +29,7 @@ SAY := @printf '\n==> %s\n'
 REQUESTS ?= 10000
 NAMES ?=
 
-.PHONY: demo test check docs real bench soak clients clean
+.PHONY: demo test check docs real bench soak clients integrations clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -80,6 +81,10 @@ soak: $(VENV)/.test $(VENV)/.warm
 clients: $(VENV)/.test $(VENV)/.warm
 	$(SAY) "client libraries, those of tests/nightly/libraries.toml"
 	OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/clients.py $(NAMES)
+
+integrations: $(VENV)/.test
+	$(SAY) "vLLM with a random model, in an environment of its own below build/engines"
+	OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/engines/run.py --into build/engines
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info api/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..kernels.automaton.backend import choose_operations
@@ -64,8 +65,8 @@ class DeviceRows:
             row = self._row_of_state[walk.constraint, state] = self._keep(walk.constraint.mask(state))
         return row
 
-    def _keep(self, mask: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> int:
-        digest = blake2b(mask, digest_size=16).digest()
+    def _keep(self, mask: NDArray[np.uint32]) -> int:
+        digest = blake2b(mask.tobytes(), digest_size=16).digest()
         row = self._row_of_mask.get(digest)
         if row is None:
             row = len(self._row_of_mask)

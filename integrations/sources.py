@@ -10,7 +10,7 @@ Engines hand over a kind and a text. The kinds, by the name that `source_of` tak
     choice           a JSON list of strings
     structural_tag   XGrammar's structural tags, with "format" or, older, with "structures" and "triggers"
 
-Everything else, and everything that cannot be enforced exactly, is a `ConstraintError` that says what, where and what to do instead.
+All else, and what cannot be enforced exactly, is a `ConstraintError` that says what, where and what to do instead.
 """
 
 from __future__ import annotations
@@ -19,10 +19,17 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..constraints import Choice, ConstraintError, Ebnf, Gbnf, GrammarSyntaxError, JsonSchema, Lark, Regex, StructuralTag
+from ..constraints import (
+    Choice,
+    ConstraintError,
+    Ebnf,
+    GrammarSyntaxError,
+    JsonSchema,
+    Lark,
+    Regex,
+    StructuralTag,
+)
 from ..constraints.front_ends.cfg.ebnf_syntax import notation_of
-from ..constraints.front_ends.cfg.ebnf_syntax import parse as parse_ebnf
-from ..constraints.front_ends.cfg.gbnf_syntax import parse as parse_gbnf
 from ..constraints.front_ends.json_schema.documents.values import parse_json
 from ..constraints.grammar.source import Source
 
@@ -48,8 +55,8 @@ def source_of(kind: str, text: str, whitespace: str = "auto") -> Source:
 def grammar_of(text: str) -> Source:
     """The grammar in whichever notation it is written.
 
-    A rule with `::=` makes it GBNF or EBNF of XGrammar or the W3C, `name = ... ;` without any line of lark's makes it ISO 14977's
-    EBNF, else it is lark's. GBNF is what only GBNF can read, such as `<[id]>` for one token.
+    A rule with `::=` makes it EBNF of the W3C or of XGrammar, which reads all of GBNF; `name = ... ;` without any line of lark's
+    makes it ISO 14977's EBNF; else it is lark's.
     """
     text = text.removeprefix(BYTE_ORDER_MARK)
     if not text.strip():
@@ -59,23 +66,8 @@ def grammar_of(text: str) -> Source:
             "a grammar is text, this is JSON", keyword="grammar", instead="a JSON Schema as such, or %json {...} within Lark"
         )
     if _BNF_RULE.search(text):
-        return _bnf_of(text)
+        return Ebnf(text, notation=notation_of(text))
     return Ebnf(text, notation="iso") if _ISO_RULE.search(text) and not _LARK_LINE.search(text) else Lark(text)
-
-
-def _bnf_of(text: str) -> Source:
-    if notation_of(text) == "w3c":
-        return Ebnf(text, notation="w3c")
-    try:
-        parse_ebnf(text, "xgrammar")
-    except ConstraintError as error:
-        try:
-            parse_gbnf(text)
-        except ConstraintError:
-            error.show_in(text)
-            raise error from None
-        return Gbnf(text)
-    return Ebnf(text, notation="xgrammar")
 
 
 def choices_of(text: str) -> Choice:
@@ -90,12 +82,11 @@ def structural_tag_of(text: str) -> StructuralTag:
     """The constraint of a structural tag as engines write it: the "type" at the top may be missing, the older form may say
     "at_least_one", and a part whose schema is null is any JSON value there."""
     form = with_schemas(parse_json(text))
-    if isinstance(form, Mapping):
-        if "type" not in form and ("structures" in form or "format" in form):
-            form = {"type": "structural_tag", **form}
-        if "structures" in form and "at_least_one" in form:
-            form = _as_format(form)
-    return StructuralTag(form)
+    if not isinstance(form, Mapping):
+        raise ConstraintError(f"an object is expected, not {type(form).__name__}", path="#", keyword="structural_tag")
+    if "type" not in form and ("structures" in form or "format" in form):
+        form = {"type": "structural_tag", **form}
+    return StructuralTag(_as_format(form) if "structures" in form and "at_least_one" in form else form)
 
 
 def _as_format(form: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which releases of an engine an adapter was tested with. Others are refused: an adapter that fits by chance constrains by chance."""
+"""Which releases of an engine an adapter was tested with. Others are refused: what fits by chance constrains by chance."""
 
 from __future__ import annotations
 

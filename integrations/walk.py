@@ -42,7 +42,7 @@ class Walk:
     @property
     def is_finished(self) -> bool:
         """Whether a token that ends the text was taken."""
-        return self._states[-1] == FINISHED  # type: ignore[no-any-return]
+        return bool(self._states[-1] == FINISHED)
 
     def take(self, token_ids: Sequence[int]) -> bool:
         """Go on by these tokens. False, and nothing is taken, where one of them is not allowed. What follows the end of the

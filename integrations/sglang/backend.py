@@ -27,7 +27,6 @@ from sglang.srt.constrained.base_grammar_backend import (
 from torch import Tensor
 
 from ...constraints import ConstraintError
-from ...constraints.grammar.source import Source
 from ..compilers import Compilers
 from ..device_rows import DeviceRows, ban_packed
 from ..sources import source_of

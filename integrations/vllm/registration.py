@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from ..versions import UnsupportedEngine, check_version
 from .backend import MaskwrightBackend, request_source
@@ -52,7 +52,7 @@ def _offer_name() -> None:
     from pydantic.dataclasses import rebuild_dataclass
     from vllm.config.structured_outputs import StructuredOutputsConfig
 
-    known = get_args(StructuredOutputsConfig.__annotations__["backend"])
+    known = get_args(get_type_hints(StructuredOutputsConfig)["backend"])
     if NAME in known:
         return
     choice: Any = Literal[(*known, NAME)]

@@ -18,7 +18,7 @@ from typing import Any
 
 os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
 
-import trace_of_requests as trace  # noqa: E402
+import trace_of_requests as trace
 
 MAX_TOKENS, ABORTED = 500, 5
 PROMPT = 'Answer. {"n1": 5, "name": "ab", "kind": "a"} <1,2,3> <tool_call>{"city": "Paris"}</tool_call> {"n1": 5, "name": '
@@ -115,7 +115,7 @@ def judged(texts: Texts, prefix: str = "") -> tuple[Counter[str], list[str]]:
         if case.name not in texts:
             continue
         text, reason = texts[case.name]
-        head, found, tail = text.partition(prefix) if prefix else ("", "", text)
+        tail = text.partition(prefix)[2] if prefix else text
         kind = "cut off" if reason == "length" else "valid" if reason == "stop" and case.is_valid(tail) else "invalid"
         counts[kind] += 1
         if kind == "invalid":
