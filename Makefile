@@ -84,7 +84,7 @@ clients: $(VENV)/.test $(VENV)/.warm
 
 integrations: $(VENV)/.test
 	$(SAY) "vLLM with a random model, in an environment of its own below build/engines"
-	OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/engines/run.py --into build/engines
+	OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/engines/run.py --into build/engines --torch-index "$(TORCH_INDEX)"
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info api/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

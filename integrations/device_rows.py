@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from hashlib import blake2b
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..constraints import Constraint
 from ..kernels.automaton.backend import choose_operations
 from ..kernels.backend import Backend
 from ..kernels.sampler.interface import UNCONSTRAINED
 from .walk import FINISHED, Walk
 
-MOST_STATES = 1 << 16  # whose rows are remembered; a state takes about 200 bytes
+MOST_STATES = 1 << 14  # of a constraint whose rows are remembered; a state takes about 100 bytes
 
 
 class DeviceRows:
@@ -30,7 +32,7 @@ class DeviceRows:
     def __init__(self, rows: int, words: int, device: torch.device, backend: Backend = "auto") -> None:
         self.table = torch.zeros(rows, words, dtype=torch.int32, device=device)
         self._operations = choose_operations(device, backend)
-        self._row_of_state: dict[tuple[Hashable, Hashable], int] = {}
+        self._row_of_state: WeakKeyDictionary[Constraint, dict[Hashable, int]] = WeakKeyDictionary()  # while requests have it
         self._row_of_mask: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -58,11 +60,12 @@ class DeviceRows:
         state = walk.state
         if state == FINISHED:
             return UNCONSTRAINED
-        row = self._row_of_state.get((walk.constraint, state))
+        known = self._row_of_state.setdefault(walk.constraint, {})
+        row = known.get(state)
         if row is None:
-            if len(self._row_of_state) >= MOST_STATES:
-                self._row_of_state.clear()
-            row = self._row_of_state[walk.constraint, state] = self._keep(walk.constraint.mask(state))
+            if len(known) >= MOST_STATES:
+                known.clear()
+            row = known[state] = self._keep(walk.constraint.mask(state))
         return row
 
     def _keep(self, mask: NDArray[np.uint32]) -> int:

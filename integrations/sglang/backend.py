@@ -35,6 +35,7 @@ from ..walk import Walk
 ANY_JSON = "$$ANY$$"  # as the text of a schema
 TABLE_BYTES = 128 << 20  # of masks on the device, about 7,000 of 150,000 tokens
 LEAST_ROWS = 1024
+MOST_CACHED = 1024  # constraints that SGLang's cache keeps alive, which by itself forgets none
 
 
 class MaskwrightGrammar(BaseGrammarObject):
@@ -163,6 +164,12 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
         """Texts with constrained parts in them."""
         return self._compiled("structural_tag", "structural_tag", key_string)
+
+    def set_cache(self, key: tuple[str, str], value: BaseGrammarObject) -> None:
+        """Keep a grammar for requests to come, the oldest no longer."""
+        super().set_cache(key, value)
+        while len(self.cache) > MOST_CACHED:
+            self.cache.pop(next(iter(self.cache)), None)
 
     def _compiled(self, dispatched: str, kind: str, text: str) -> BaseGrammarObject:
         try:

