@@ -10,6 +10,7 @@
 #   make soak     10,000 mixed requests to the server, with clients that vanish; fails where something does not hold
 #   make clients  try 21 client libraries on the server, each in an environment of its own below build/clients; some with NAMES="openai crewai"
 #   make ray      10,000 rows through Ray Data with two workers, one of which dies; in an environment of its own below build/ray
+#   make integrations  run vLLM itself, with a random model on the CPU, with this and with its own backends (about 4 GB below build/engines)
 #   make clean    remove the environment and everything that was built
 #
 # On Linux, PyPI's torch brings the CUDA libraries (about 3 GB). On a machine without a GPU the CPU build is enough:
@@ -29,7 +30,7 @@ SAY := @printf '\n==> %s\n'
 REQUESTS ?= 10000
 NAMES ?=
 
-.PHONY: demo test check docs real bench soak clients ray clean
+.PHONY: demo test check docs real bench soak clients ray integrations clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -86,6 +87,10 @@ ray: $(VENV)/.warm
 	$(SAY) "installing Ray Data beside this package"
 	$(PIP) install --quiet -c .ci/pins.txt --target build/ray "ray[data]"
 	PYTHONPATH=build/ray RAY_USAGE_STATS_ENABLED=0 OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/ray_data.py
+
+integrations: $(VENV)/.test
+	$(SAY) "vLLM with a random model, in an environment of its own below build/engines"
+	OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/engines/run.py --into build/engines --torch-index "$(TORCH_INDEX)"
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info api/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

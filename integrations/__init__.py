@@ -1,5 +1,11 @@
 """Maskwright inside the engines that people already run: one module an engine, which is imported only where the engine is.
 
-columns    tables, a piece at a time, for Ray Data
-sources    what a request to such an engine says, as a constraint
+vllm         a structured-output backend of vLLM
+sglang       a grammar backend of SGLang
+columns      tables, a piece at a time, for Ray Data
+sources      what a request to an engine says, as a constraint
+compilers    compiled constraints for the tokenizer that an engine brings
+walk         one output's way through its constraint: take, look ahead, go back
+device_rows  masks in a table on the device, of which an engine passes on the row
+versions     which releases of an engine are tested; others are refused by name
 """

@@ -15,6 +15,7 @@ from ..vocabulary.vocabulary import Vocabulary, token_spelling
 from .expression import EMPTY, FAIL, Grammar, Node
 from .stages import ONE_TOKEN, Budgets
 
+NO_SUCH_TOKEN = "the vocabulary has no such token"
 _ONE_ID = re.compile(r"<\[(\d{1,9})\]>")
 _BY_ID = re.compile(r"<\[(?P<but>\^?)(?P<ids>\*|\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*)\]>")
 
@@ -95,7 +96,7 @@ def token_of(grammar: Grammar, spelling: str, line: int | None = None, column: i
 
 def _unknown(spelling: str, line: int | None, column: int | None) -> UnsupportedKeyword:
     return UnsupportedKeyword(
-        "the vocabulary has no such token", keyword=spelling, line=line, column=column,
+        NO_SUCH_TOKEN, keyword=spelling, line=line, column=column,
         instead=f'the text of the token as a string, "{spelling}", where it is text',
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.automaton.backend import choose_operations
-from ...kernels.automaton.interface import FREE, IDLE, REDRAW, Flag, Slots, new_slots
+from ...kernels.automaton.interface import FREE, IDLE, REDRAW, Flag, Slots, Tables, new_slots
 from ...kernels.backend import Backend
 from ...kernels.sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
 from ..device.device_queue import DeviceQueue, InlineQueue
@@ -139,6 +139,11 @@ class DeviceAutomata:
     def _write(self, slot: int, entry: Entry, left: int, draw: int, taken: int, flags: Flag) -> None:
         for name, value in registers(entry, MISSING, left, draw, taken, int(flags)).items():
             self._uploads.write(getattr(self.slots, name), slot, value)
+
+    @property
+    def tables(self) -> Tables:
+        """What the device knows of states."""
+        return self._states.tables
 
     @property
     def num_states(self) -> int:

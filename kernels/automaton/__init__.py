@@ -4,6 +4,7 @@
 
     advance(token, slots, tables, end_ids)                    one step of every sequence, in place
     mask_rows(states, transitions, accepting, vocabulary)     masks of a finite automaton's states, all at once
+    ban(logits, mask_rows, mask_index)                        masks put on the logits of another sampler
 
 `advance` means this, for every slot:
 

@@ -15,10 +15,11 @@ from .vocabulary import ByteAutomaton, TokenBytes
 
 
 class Operations(NamedTuple):
-    """One implementation of `reference.advance` and `vocabulary.mask_rows`, which document what the two do."""
+    """One implementation of `reference.advance`, `vocabulary.mask_rows` and `reference.ban`, which document what they do."""
 
     advance: Callable[[Tensor, Slots, Tables], None]
     mask_rows: Callable[[Tensor, ByteAutomaton, TokenBytes, Tensor], None]
+    ban: Callable[[Tensor, Tensor, Tensor], None]
 
 
 def choose_operations(device: torch.device, backend: Backend = "auto") -> Operations:
@@ -27,7 +28,7 @@ def choose_operations(device: torch.device, backend: Backend = "auto") -> Operat
     Raises ValueError for an unknown backend, and for Triton kernels on a device that they do not run on.
     """
     if not uses_triton(backend, device):
-        return Operations(reference.advance, vocabulary.mask_rows)
+        return Operations(reference.advance, vocabulary.mask_rows, reference.ban)
     from . import gpu  # imports Triton, which exists only where there may be a GPU
 
-    return Operations(gpu.advance, gpu.mask_rows)
+    return Operations(gpu.advance, gpu.mask_rows, gpu.ban)

@@ -141,6 +141,36 @@ def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
 
 
 @triton.jit
+def ban_kernel(logits, mask_rows, mask_index, width, words, logits_stride, rows_stride, BLOCK: tl.constexpr):
+    """Forbidden tokens of one row, BLOCK of them at a time: `reference.ban`.
+
+        logits[i, t] = -inf   where mask_index[i] >= 0 and bit t % 32 of mask_rows[mask_index[i], t // 32] is 0 or is not there
+
+    Launched by `ban` with the grid (rows, width / BLOCK).
+    """
+    row = tl.program_id(0)
+    number = tl.load(mask_index + row)
+    if number >= 0:
+        token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        word = token // 32
+        bits = tl.load(mask_rows + number.to(tl.int64) * rows_stride + word, mask=word < words, other=0)
+        is_banned = ((bits >> (token % 32)) & 1) == 0
+        tl.store(logits + row.to(tl.int64) * logits_stride + token, float("-inf"), mask=is_banned & (token < width))
+
+
+def ban(logits: Tensor, mask_rows: Tensor, mask_index: Tensor) -> None:
+    """`reference.ban` as one kernel, a program for each row and TOKENS tokens."""
+    num_rows, width = logits.shape
+    if num_rows == 0:
+        return
+    with torch.cuda.device_of(logits):
+        ban_kernel[(num_rows, triton.cdiv(width, TOKENS))](
+            logits, mask_rows, mask_index, width, mask_rows.shape[1], logits.stride(0), mask_rows.stride(0),
+            BLOCK=TOKENS, num_warps=4, enable_fp_fusion=False,
+        )  # fmt: skip
+
+
+@triton.jit
 def mask_rows_kernel(
     states, transitions, byte_class, accepting, token_bytes, token_start, end_row, out,
     vocab_size, num_classes, out_stride, BLOCK: tl.constexpr,

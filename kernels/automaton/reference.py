@@ -75,6 +75,20 @@ def enter(named: Tensor, token: Tensor, wanted: Tensor, slots: Slots, tables: Ta
     return target, room, more
 
 
+def ban(logits: Tensor, mask_rows: Tensor, mask_index: Tensor) -> None:
+    """Set the logits of the tokens that a row's mask forbids to -inf, in place.
+
+    logits: [rows, head], contiguous within a row; what lies beyond the masks is forbidden too. mask_rows: [pool, words] int32;
+    mask_index: [rows] int32, a row without a mask (UNCONSTRAINED, MISSING) stays as it is.
+    """
+    width = logits.shape[1]
+    rows = mask_rows[mask_index.clamp(min=0).long()]
+    bits = (rows[:, :, None] >> torch.arange(32, dtype=torch.int32, device=rows.device)) & 1
+    allowed = bits.flatten(1)[:, :width] != 0
+    allowed = torch.nn.functional.pad(allowed, (0, width - allowed.shape[1]))
+    logits.masked_fill_(~allowed & (mask_index >= 0)[:, None], -torch.inf)
+
+
 def find_target(state: Tensor, token: Tensor, wanted: Tensor, tables: Tables) -> Tensor:
     """[slots] int32: the state after the token, UNKNOWN where the tables do not say or nothing is wanted."""
     at = torch.where(wanted, state, 0).long()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..aot import Variant
-from .gpu import BLOCK, TOKENS, advance_kernel, mask_rows_kernel
+from .gpu import BLOCK, TOKENS, advance_kernel, ban_kernel, mask_rows_kernel
 from .interface import Slots, Tables
 
 INT32 = "*i32"
@@ -20,6 +20,19 @@ VARIANTS = [
         },
         constants={"BLOCK": BLOCK},
         num_warps=1,
+    ),
+    *(
+        Variant(
+            name=f"ban {logits}",
+            kernel=ban_kernel,
+            types={
+                "logits": f"*{logits}", "mask_rows": "*i32", "mask_index": "*i32", "width": "i32", "words": "i32",
+                "logits_stride": "i32", "rows_stride": "i32",
+            },
+            constants={"BLOCK": TOKENS},
+            elements=TOKENS // 128,
+        )
+        for logits in ("fp32", "bf16", "fp16")
     ),
     Variant(
         name="mask_rows",

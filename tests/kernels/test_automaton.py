@@ -218,3 +218,22 @@ def test_the_device_chooses_and_the_caller_may() -> None:
 def test_tables_of_an_odd_size_are_refused() -> None:
     with pytest.raises(ValueError, match="power of two"):
         new_tables(states=1, partitions=1, vocab_size=1, ladder=1, exceptions=12, device="cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("width", "words"), [(40, 2), (64, 2), (100, 2), (1500, 47), (2100, 65)])
+def test_tokens_are_banned_where_masks_say_so(width: int, words: int, dtype: torch.dtype) -> None:
+    rng = np.random.default_rng(width)
+    masks = rng.integers(0, 1 << 32, (5, words), np.uint32)
+    index = np.array([3, UNCONSTRAINED, 0, MISSING, 3, 4], np.int32)
+    logits = rng.standard_normal((6, width)).astype(np.float32)
+    expected = torch.from_numpy(logits).to(dtype)
+    for row, number in enumerate(index):
+        for token in range(width if number >= 0 else 0):
+            if token >= 32 * words or not masks[number, token // 32] >> (token % 32) & 1:
+                expected[row, token] = -torch.inf
+    pool, numbers = torch.from_numpy(masks.view(np.int32)).to(DEVICE), torch.from_numpy(index).to(DEVICE)
+    for backend in ("reference", "triton"):
+        given = torch.from_numpy(logits).to(dtype).to(DEVICE)
+        choose_operations(DEVICE, backend).ban(given, pool, numbers)
+        assert torch.equal(given.cpu(), expected), backend
