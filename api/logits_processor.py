@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from .constraints.runtime.constraint import Constraint
 from .errors import UsageError
+from .row_states import RowStates
 
 
 class LogitsProcessor:
@@ -17,66 +16,63 @@ class LogitsProcessor:
 
         model.generate(**inputs, logits_processor=[maskwright.LogitsProcessor(constraint)])
 
-    Works for greedy search, sampling and beam search, for batches with prompts padded on the left, and for heads wider than
-    the vocabulary. The state of a row is found by the tokens before it, so rows may be reordered, dropped and repeated.
+    Works for greedy search, sampling and beam search, for batches with prompts padded on the left, for heads wider than
+    the vocabulary, and for assisted generation: an assistant with the same tokenizer, prompt lookup, early exit. The state of a row
+    is found by the tokens before it, so rows may be reordered, dropped, repeated and taken back.
     A row that the caller continued with a forbidden token (a beam of score -inf) may only end.
 
-    A new `generate` call is noticed by prompts that were not seen before; call `reset` to be sure.
+    A new `generate` call is noticed by prompts that were not seen before, as prompts or as beginnings of outputs; to be sure, call
+    `reset` or give `prompt_length`.
+
+    prompt_length: `inputs["input_ids"].shape[1]`. Then the state of a row depends on the row alone.
+    max_new_tokens: what `generate` is given. Then every output is complete by then.
+
+    Continuous batching hands over tokens without their requests: see `maskwright.integrations.transformers`.
     """
 
-    def __init__(self, constraint: Constraint) -> None:
+    def __init__(
+        self, constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None
+    ) -> None:
         if not isinstance(constraint, Constraint):
             raise UsageError(f"a compiled constraint is needed, not {type(constraint).__name__}: Compiler(vocabulary).compile(...)")
         if not constraint.vocabulary.eos_token_ids:
             raise ValueError("the vocabulary names no EOS token, so transformers could never end; give eos_token_ids")
-        self.constraint = constraint
-        self.reset()
+        if max_new_tokens is not None and (needed := constraint.min_tokens(constraint.start())) > max_new_tokens:
+            raise UsageError(f"max_new_tokens={max_new_tokens} is too small: the shortest output takes {needed} tokens")
+        self.constraint, self.max_new_tokens = constraint, max_new_tokens
+        self._states, self._width = RowStates(constraint, prompt_length), 0
+
+    @property
+    def supports_continuous_batching(self) -> bool:
+        """Asked by continuous batching alone, which would keep what it does not know and hand it tokens of no request. Raises
+        UsageError."""
+        raise UsageError(
+            "continuous batching hands a LogitsProcessor tokens without their requests; see "
+            "maskwright.integrations.transformers: with constrained(model, constraint): model.generate_batch(...)"
+        )
 
     def reset(self) -> None:
         """Forget all rows: the next call starts new outputs."""
-        self._states: dict[bytes, Any] = {}  # the tokens of a row so far -> its state, None for a dead row
+        self._states.reset()
+        self._width = 0
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """`scores` [rows, head] for rows `input_ids` [rows, tokens so far, prompt included], masked, as a new tensor."""
-        size = self.constraint.vocabulary.size
-        if scores.shape[-1] < size:
+        size, width = self.constraint.vocabulary.size, scores.shape[-1]
+        if width < size:
             raise ValueError(
-                f"the vocabulary has {size} ids, but the model has logits for {scores.shape[-1]} only; "
-                f"build it with Vocabulary.from_tokenizer(tokenizer, size={scores.shape[-1]})"
+                f"the vocabulary has {size} ids, but the model has logits for {width} only; "
+                f"build it with Vocabulary.from_tokenizer(tokenizer, size={width})"
             )
+        if self._width not in (0, width):
+            raise UsageError(
+                f"logits of two widths, {self._width} and {width}: an assistant with a tokenizer of its own has other tokens than "
+                "the constraint; take one with the same tokenizer, or prompt_lookup_num_tokens (`reset` between models)"
+            )
+        self._width = width
+        states = self._states.of(input_ids.cpu().numpy())
+        used = input_ids.shape[-1] - self._states.prompt_length
+        budget = None if self.max_new_tokens is None else self.max_new_tokens - used
         allowed = torch.zeros(scores.shape, dtype=torch.bool)
-        allowed[:, :size] = self._allowed(self._advance(input_ids))
+        allowed[:, :size] = torch.from_numpy(np.ascontiguousarray(self._states.allowed(states, budget)))
         return scores.masked_fill(~allowed.to(scores.device), -torch.inf)
-
-    def _advance(self, input_ids: Tensor) -> list[Any]:
-        """The state of every row, moved by its last token, or the start for rows of a new call."""
-        rows = np.ascontiguousarray(input_ids.cpu().numpy())
-        before = [row[:-1].tobytes() for row in rows]
-        keys = [row.tobytes() for row in rows]
-        if not all(key in self._states for key in before):
-            self._states = dict.fromkeys(keys, self.constraint.start())
-        else:
-            last = [int(row[-1]) for row in rows]
-            self._states |= {key: self._next(self._states[b], token) for key, b, token in zip(keys, before, last, strict=True)}
-        return [self._states[key] for key in keys]
-
-    def _next(self, state: Any, token_id: int) -> Any:
-        """The state after a token. A finished row is padded by the caller and stays finished."""
-        if state is None or self._is_finished(state):
-            return state
-        return self.constraint.advance(state, token_id)
-
-    def _is_finished(self, state: Any) -> bool:
-        eos = self.constraint.vocabulary.eos_token_ids[0]
-        return self.constraint.is_accepting(state) and self.constraint.advance(state, eos) == state
-
-    def _allowed(self, states: list[Any]) -> Tensor:
-        """bool [rows, V]; only EOS for dead rows."""
-        vocabulary = self.constraint.vocabulary
-        words = np.zeros((len(states), -(-vocabulary.size // 32)), np.uint32)
-        for row, state in enumerate(states):
-            if state is not None:
-                words[row] = self.constraint.mask(state)
-        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, : vocabulary.size].astype(bool)
-        bits[np.ix_([state is None for state in states], vocabulary.eos_token_ids)] = True
-        return torch.from_numpy(bits)

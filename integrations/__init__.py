@@ -2,6 +2,9 @@
 
 vllm         a structured-output backend of vLLM
 sglang       a grammar backend of SGLang
+transformers continuous batching of transformers: one row of masks a request
+llamacpp     a logits processor for llama-cpp-python, and vocabularies out of GGUF files
+outlines     a backend of Outlines
 columns      tables, a piece at a time, for Ray Data
 sources      what a request to an engine says, as a constraint
 compilers    compiled constraints for the tokenizer that an engine brings

@@ -65,6 +65,10 @@ class Constraint:
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Constraint:
+        """The constraint itself: it never changes for those who hold it, and states are values of this very one."""
+        return self
+
     @property
     def vocabulary(self) -> Vocabulary:
         """The tokens that masks are about."""

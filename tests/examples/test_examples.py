@@ -19,6 +19,7 @@ PROMISES = {
     "classify.py": [r"(billing|technical|shipping|account) .*"] * 3,
     "find_number.py": [r"\d{3}-\d{4}"] * 2,
     "grammar.py": [r"(lamp|heater|radio) (on|off|at [1-9][0-9]?%)"] * 2,
+    "transformers_generate.py": [r"\d{3}-\d{4}"] * 2,
     "batch.py": [r".* Person\(name='[^']*', city='[^']*'\)", r".* '(billing|shipping|account)'", r".* 'ORD-\d{5}'", r".* \{.*\}"],
 }
 
