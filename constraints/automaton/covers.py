@@ -73,6 +73,15 @@ def may_come(arena, tables, row, sort, high):
 
 
 @inner
+def wants_any(low):
+    """Whether some counter still wants an item."""
+    for i in range(low.size):
+        if low[i] > 0:
+            return True
+    return False
+
+
+@inner
 def planned_times(arena, row, sort, low):
     """How often a planned sort comes, by what is wanted."""
     at = sort_of(row, sort)
@@ -98,17 +107,14 @@ def price_of_plan(arena, tables, row, low, measures):
         if count > 0 and arena[tables.size + REC * text] < INFINITE:
             total = plus(total, times(count, plus(separator, wide(arena[measures + REC * text]))))
             take_items(arena, row, wide(sort), count, low)
-    for i in range(low.size):
-        if low[i] > 0:
-            return wide(INFINITE)
-    return total
+    return wide(INFINITE) if wants_any(low) else total
 
 
 @inner
 def price_of_cover(arena, tables, cover, measures):
     """What a COVER takes by its plan."""
     row, low = row_of_cover(arena, tables, cover), counters(arena, tables, cover, True)
-    is_wanted = low.max() > 0
+    is_wanted = wants_any(low)
     price = price_of_plan(arena, tables, row, low, measures)
     if arena[tables.c + REC * cover] == 0 or price >= INFINITE:
         return price
