@@ -147,6 +147,7 @@ def loops(is_editable: bool) -> Extension:
         include_dirs=[str(native), numpy.get_include()],
         extra_objects=[str(path) for path in sorted(LOOPS.glob("*.o"))],
         extra_compile_args=["-O2"],
+        libraries=["m"],
     )
 
 
