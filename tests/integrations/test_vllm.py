@@ -305,7 +305,8 @@ def test_the_engines_white_space(engine: Any) -> None:
 
 def test_the_core_is_not_imported_before_the_first_request() -> None:
     """vLLM for CPUs without Triton cannot start beside llvmlite, which comes with the core."""
-    names = ["vllm/__init__", "vllm/backend", "vllm/registration", "walk", "versions", "__init__"]
+    engines = [f"{engine}/{name}" for engine in ("vllm", "sglang") for name in ("__init__", "backend", "registration")]
+    names = [*engines, "walk", "versions", "__init__"]
     for name in names:
         tree = ast.parse((ROOT / "integrations" / f"{name}.py").read_text(encoding="utf-8"))
         imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.level}
