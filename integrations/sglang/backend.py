@@ -7,13 +7,15 @@ drafts and filtering tokens of a reasoning part read single bits, so there it is
 
 Source of what they have to do: sglang/srt/constrained/base_grammar_backend.py, sampling/sampling_batch_info.py and
 speculative/spec_utils.py, release 0.5.23.
+
+The constraint core is imported with the backend: SGLang loads this module in every process, most of which have none.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,11 +28,10 @@ from sglang.srt.constrained.base_grammar_backend import (
 )
 from torch import Tensor
 
-from ...constraints import ConstraintError
-from ..compilers import Compilers
-from ..device_rows import DeviceRows, ban_packed
-from ..sources import source_of
 from ..walk import Walk
+
+if TYPE_CHECKING:
+    from ..device_rows import DeviceRows
 
 ANY_JSON = "$$ANY$$"  # as the text of a schema
 TABLE_BYTES = 128 << 20  # of masks on the device, about 7,000 of 150,000 tokens
@@ -141,6 +142,8 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
         whitespace: str = "auto",
         packed: bool = False,
     ) -> None:
+        from ..compilers import Compilers
+
         super().__init__()
         self.packed = packed
         self._whitespace, self._words = whitespace, -(-vocab_size // 32)
@@ -172,6 +175,9 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
             self.cache.pop(next(iter(self.cache)), None)
 
     def _compiled(self, dispatched: str, kind: str, text: str) -> BaseGrammarObject:
+        from ...constraints import ConstraintError
+        from ..sources import source_of
+
         try:
             constraint = self._compilers.compile(source_of(kind, text, self._whitespace))
         except ConstraintError as error:
@@ -185,6 +191,8 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
         if self.packed:
             return torch.full((batch_size, self._words), -1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
         if self._rows is None:
+            from ..device_rows import DeviceRows
+
             self._rows = DeviceRows(max(LEAST_ROWS, TABLE_BYTES // (4 * self._words)), self._words, torch.device(device))
         return torch.full((batch_size,), -1, dtype=torch.int32)
 
@@ -205,6 +213,8 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
     def apply_vocab_mask(self, logits: Tensor, vocab_mask: Tensor) -> None:
         """Set the logits of forbidden tokens to -inf, in place. logits: [rows, head]."""
         if vocab_mask.ndim == 2:
+            from ..device_rows import ban_packed
+
             ban_packed(logits, vocab_mask)
         else:
             assert self._rows is not None, "the mask was not made by `allocate_vocab_mask`"

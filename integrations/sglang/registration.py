@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..compilers import whitespace_of
 from ..versions import check_version
 from .backend import MaskwrightGrammarBackend
 
@@ -28,6 +27,8 @@ def register() -> None:
 def create_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | int | None) -> Any:
     """The backend that the server's settings describe, within SGLang's own wrapper where the model reasons first."""
     from sglang.srt.runtime_context import get_serving, get_spec
+
+    from ..compilers import whitespace_of
 
     serving = get_serving()
     whitespace = whitespace_of(

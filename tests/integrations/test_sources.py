@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, ConstraintError, Ebnf, JsonSchema, Lark, Vocabulary
 from maskwright.integrations.compilers import MOST_KEPT, WHITESPACE, Compilers, whitespace_of
@@ -15,6 +18,7 @@ from .stand_ins import END, HEAD_PADDING, TURN, tokenizer
 
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], eos_token_ids=[256])
 COMPILER = Compiler(VOCABULARY)
+KINDS = ["json_schema", "regex", "grammar", "choice", "structural_tag"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,23 @@ def test_the_notation_of_a_grammar(text: str, kind: type, notation: str | None) 
 @pytest.mark.parametrize("text", ["", " \n", "\ufeff", '{"grammars": []}', 'root ::= "a', "root ::= ("])
 def test_what_is_no_grammar(text: str) -> None:
     with pytest.raises(ConstraintError):
-        grammar_of(text)
+        COMPILER.compile(grammar_of(text))
+
+
+WRITTEN = st.one_of(
+    st.text(max_size=12),
+    st.text(alphabet='ab"\'\\[](){}<>|*+?:=.,;/#%-\n 01$^', max_size=24),
+    st.lists(st.sampled_from(['root ::= "a"', "start: x", "x", "|", '"type"', "{", "}", ":", "[", "]", ",", "structures", '"format"', "\n", "(", "<[3]>", "1", "null"])).map(" ".join),
+    st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["tag", "structural_tag", "a"]),
+                 lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "format", "structures", "triggers", "begin", "schema", "end", "tags", "at_least_one", "json_schema", "content"]), inner, max_size=4), max_leaves=8).map(json.dumps),
+)  # fmt: skip
+
+
+@given(st.sampled_from(KINDS), WRITTEN)
+@settings(max_examples=300)
+def test_whatever_is_written_is_compiled_or_refused_by_type(kind: str, text: str) -> None:
+    with contextlib.suppress(ConstraintError):
+        COMPILER.compile(source_of(kind, text))
 
 
 def accepts(kind: str, text: str, output: str, **options: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from maskwright.constraints import ConstraintError
 from maskwright.integrations import versions
 from maskwright.integrations.versions import UnsupportedEngine
 
-from .released import released
+from .released import ROOT, released
 from .stand_ins import HEAD_PADDING, TURN, installed, load, module, tokenizer
 
 SCHEMA = {"type": "object", "properties": {"a": {"enum": ["ab", True, 12]}}, "required": ["a"], "additionalProperties": False}
@@ -300,6 +301,16 @@ def test_the_engines_white_space(engine: Any) -> None:
     backend = engine.adapter.MaskwrightBackend(config, tokenizer=tokenizer(), vocab_size=config.model_config.get_vocab_size())
     grammar = backend.compile_grammar(engine.Options.JSON, json.dumps(SCHEMA))
     assert len(grammar.validate_tokens(encoded('{ "a"'))) == 1
+
+
+def test_the_core_is_not_imported_before_the_first_request() -> None:
+    """vLLM for CPUs without Triton cannot start beside llvmlite, which comes with the core."""
+    engines = [f"{engine}/{name}" for engine in ("vllm", "sglang") for name in ("__init__", "backend", "registration")]
+    names = [*engines, "walk", "versions", "__init__"]
+    for name in names:
+        tree = ast.parse((ROOT / "integrations" / f"{name}.py").read_text(encoding="utf-8"))
+        imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.level}
+        assert imported <= {"backend", "registration", "walk", "versions", "errors"}, name
 
 
 # -- vLLM's own manager ---------------------------------------------------------------------------------------------------

