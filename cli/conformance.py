@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.status import Status
 
 from ..conformance.cases import SUITES, load
 from ..conformance.report import as_json, details, table
@@ -35,8 +37,8 @@ def conformance(
     backends = {name: find_backend(name) for name in dict.fromkeys(backend)}
     answers: dict[str, list[Answer]] = {}
     for name in backends:
-        with notices.status(f"{name}: {count} cases") as status:
-            answers[name] = run(name, suites, seconds, lambda done, name=name: status.update(f"{name}: {done} of {count} cases"))  # type: ignore[misc]
+        with notices.status("") as status:
+            answers[name] = run(name, suites, seconds, partial(_tell, status, name, count))
     console = Console(highlight=False)
     console.print(table({f"{backends[name].name} {backends[name].version}": found for name, found in answers.items()}))
     if show_all:
@@ -46,6 +48,10 @@ def conformance(
         json_file.write_text(json.dumps(as_json(answers, backends), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if any(one.verdict == WRONG for found in answers.values() for one in found):
         raise typer.Exit(WRONG_CODE)
+
+
+def _tell(status: Status, name: str, count: int, done: int) -> None:
+    status.update(f"{name}: {done} of {count} cases")
 
 
 def command() -> Any:

@@ -45,5 +45,6 @@ class Backend(Protocol):
         """A fresh matcher. Whatever it raises is a refusal, and its text the reason.
 
         kind, source: "json_schema": the schema, as `json.loads` gives it. "regex": a pattern for the whole text. "grammar":
-        {"gbnf": ..., "lark": ...}, the same language in both, of which one may be chosen. "structural_tag": XGrammar's JSON form.
+        {"gbnf": ..., "lark": ...}, the same language in both, of which one may be chosen; some have no "lark".
+        "structural_tag": XGrammar's JSON form.
         """

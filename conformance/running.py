@@ -21,6 +21,7 @@ BACKENDS = ("maskwright", "xgrammar", "llguidance", "outlines")
 RIGHT, REFUSED, WRONG = "right", "refused", "wrong"
 SECONDS = 30.0  # of processor time for a case
 _MOST_TEXT = 300  # characters of what was wrong
+_READY = "ready\n"  # the first line of a process
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ def run(
     while len(answers) < len(wanted):
         with _started(name, suites, len(answers), seconds) as process:
             assert process.stdout
+            if process.stdout.readline() != _READY:
+                raise UsageError(f"--backend {name}: it cannot be made in a process of its own, exit status {process.wait()}")
             for line in process.stdout:
                 answers.append(Answer(**json.loads(line)))
                 report(len(answers))
@@ -104,6 +107,8 @@ def _started(name: str, suites: Sequence[str], skip: int, seconds: float) -> sub
 def _work(name: str, skip: int, seconds: float, suites: Sequence[str]) -> None:
     out, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
     backend = find_backend(name)
+    out.write(_READY)
+    out.flush()
     for suite, case in [(each, case) for each in suites for case in load(each)][skip:]:
         signal.setitimer(signal.ITIMER_PROF, seconds)  # no handler: the process ends, whatever it is in
         signal.setitimer(signal.ITIMER_REAL, 10 * seconds)  # for one that waits

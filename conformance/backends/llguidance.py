@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 
 from ...constraints import Vocabulary
 
+_OPTIONS = '%llguidance {"no_forcing": true}'
+
 
 class ConformanceBackend:
-    """Grammars in lark's notation. Structural tags have no counterpart with its meaning there."""
+    """Grammars in lark's notation. Structural tags have no counterpart with its meaning there.
+
+    With `no_forcing`: otherwise text that is forced may only be written in the tokens in which the tokenizer cuts it, and no cut of
+    the suite is such a tokenizer's.
+    """
 
     name, version = "llguidance", version("llguidance")
 
@@ -24,18 +30,20 @@ class ConformanceBackend:
 
     def compile(self, kind: str, source: Any, vocabulary: Vocabulary) -> LlguidanceMatcher:
         if kind == "json_schema":
-            grammar = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(source))
+            grammar = f"start: %json {json.dumps(source)}"
         elif kind == "regex":
-            grammar = llguidance.LLMatcher.grammar_from_regex(source)
+            grammar = json.loads(llguidance.LLMatcher.grammar_from_regex(source))["grammars"][0]["lark_grammar"]
         elif kind == "grammar":
-            grammar = llguidance.LLMatcher.grammar_from_lark(source["lark"])
+            if "lark" not in source:
+                raise NotImplementedError("the grammar is not given in lark's notation")
+            grammar = source["lark"]
         else:
             raise NotImplementedError(f"{kind} is not offered")
         tokenizer = self._tokenizer(vocabulary)
-        matcher = llguidance.LLMatcher(tokenizer, grammar, log_level=0)
+        matcher = llguidance.LLMatcher(tokenizer, f"{_OPTIONS}\n{grammar}", log_level=0)
         if matcher.is_error():
             raise ValueError(matcher.get_error())
-        return LlguidanceMatcher(matcher, tokenizer.vocab_size)
+        return LlguidanceMatcher(matcher, tokenizer.vocab_size, vocabulary.eos_token_ids[0])
 
     def _tokenizer(self, vocabulary: Vocabulary) -> Any:
         known = self._tokenizers.get(vocabulary.fingerprint)
@@ -46,7 +54,7 @@ class ConformanceBackend:
 
 
 class _Tokens:
-    """What llguidance reads of a tokenizer. Texts are cut by bytes, which it only does where text is forced."""
+    """What llguidance reads of a tokenizer. Texts are cut by bytes, where they are."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.eos_token_id, self.bos_token_id = vocabulary.eos_token_ids[0], None
@@ -58,11 +66,15 @@ class _Tokens:
 
 
 class LlguidanceMatcher:
-    def __init__(self, matcher: Any, size: int) -> None:
-        self._matcher, self._bitmask = matcher, llguidance.numpy.allocate_token_bitmask(1, size)
+    """One stops by itself where nothing can follow, and then reads no EOS; here it is read all the same."""
+
+    def __init__(self, matcher: Any, size: int, eos: int) -> None:
+        self._matcher, self._eos = matcher, eos
+        self._bitmask = llguidance.numpy.allocate_token_bitmask(1, size)
+        self._has_ended, self._end_was_read = False, False  # the second: by llguidance
 
     def mask(self) -> NDArray[np.int32]:
-        if self._matcher.is_stopped() and not self._matcher.is_error():
+        if self._has_ended:
             return np.zeros(self._bitmask.shape[1], np.int32)
         llguidance.numpy.fill_next_token_bitmask(self._matcher, self._bitmask, 0)
         if self._matcher.is_error():
@@ -71,11 +83,21 @@ class LlguidanceMatcher:
         return words
 
     def accept(self, token_id: int) -> bool:
-        return bool(self._matcher.consume_token(token_id))
+        stops = bool(self._matcher.is_stopped())
+        if token_id == self._eos and stops and not self._has_ended:
+            self._has_ended, self._end_was_read = True, False
+            return True
+        is_accepted = not stops and bool(self._matcher.consume_token(token_id))
+        if is_accepted and token_id == self._eos:
+            self._has_ended, self._end_was_read = True, True
+        return is_accepted
 
     def rollback(self, count: int) -> None:
-        if not self._matcher.rollback(count):
+        if self._has_ended and not self._end_was_read:
+            count -= 1
+        self._has_ended = False
+        if count and not self._matcher.rollback(count):
             raise RuntimeError(self._matcher.get_error())
 
     def is_finished(self) -> bool:
-        return bool(self._matcher.is_stopped())
+        return self._has_ended

@@ -39,29 +39,37 @@ class ConformanceBackend:
 
 
 class OutlinesMatcher:
+    """A guide's masks have EOS where it is finished, but it does not read it; here it is read."""
+
     def __init__(self, guide: Any, vocabulary: Vocabulary) -> None:
         self._guide, self._eos = guide, vocabulary.eos_token_ids[0]
         self._bitmask = np.zeros(-(-vocabulary.size // 32), np.int32)
         self._has_ended = False
 
     def mask(self) -> NDArray[np.int32]:
-        if self._has_ended:  # a guide tells then what it told before
+        if self._has_ended:
             return np.zeros_like(self._bitmask)
         self._bitmask[:] = 0
         self._guide.write_mask_into(self._bitmask.ctypes.data, self._bitmask.size, self._bitmask.itemsize)
         return self._bitmask.copy()
 
     def accept(self, token_id: int) -> bool:
+        if self._has_ended:
+            return False
+        if token_id == self._eos:
+            self._has_ended = bool(self._guide.is_finished())
+            return self._has_ended
         try:
             self._guide.advance(token_id, return_tokens=False)
         except ValueError:  # no transition
             return False
-        self._has_ended = token_id == self._eos
         return True
 
     def rollback(self, count: int) -> None:
-        self._guide.rollback_state(count)
+        count -= self._has_ended
         self._has_ended = False
+        if count:
+            self._guide.rollback_state(count)
 
     def is_finished(self) -> bool:
         return self._has_ended
