@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,15 @@ def judge(case: Case, data: bytes | None) -> bool | None:
     if case.kind == "structural_tag":
         return None
     try:
-        Lark(case.source["lark"], parser="earley", lexer="dynamic_complete").parse(text)
+        earley(case.source["lark"]).parse(text)
     except LarkError:
         return False
     return True
+
+
+@cache
+def earley(grammar: str) -> Lark:
+    return Lark(grammar, parser="earley", lexer="dynamic_complete")
 
 
 def judge_json(schema: Any, text: str) -> bool | None:
@@ -99,7 +105,7 @@ def test_finite_languages_are_complete(case: Case) -> None:
     """Every string of their characters that is no longer than the longest is judged; of long ones those with an edit."""
     longest = max(map(len, case.strings))
     alphabet = "".join(sorted(set("".join(case.strings))))
-    if len(alphabet) ** longest <= 20_000:
+    if len(alphabet) ** longest <= 2_000:
         candidates: set[str] = set(all_strings(alphabet, longest))
     else:
         candidates = {text[:k] + middle + text[k + cut :] for text in case.strings for k in range(len(text) + 1) for cut in (0, 1, 2) for middle in all_strings(alphabet, 1)}
