@@ -13,8 +13,8 @@ from ..errors import UsageError
 from .vocabularies import cuts
 
 SUITES = (
-    "schemas", "formats", "patterns", "grammars", "tags", "masks", "dead_ends", "rollback", "endings", "budgets",
-    "special_tokens", "unicode",
+    "schemas", "spellings", "formats", "patterns", "grammars", "tags", "masks", "dead_ends", "rollback", "endings",
+    "budgets", "special_tokens", "unicode",
 )  # fmt: skip
 FOLDER = "cases"
 

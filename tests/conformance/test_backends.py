@@ -23,7 +23,7 @@ from maskwright.errors import UsageError
 
 # What this package does otherwise, by design, than a case says. Refusals are listed too: a new one is a loss.
 KNOWN = {
-    ("schemas", "type-number"): WRONG,  # numbers are written without exponents
+    **dict.fromkeys([("spellings", "exponents"), ("spellings", "trailing-zeros"), ("spellings", "integer-with-fraction")], WRONG),  # numbers have one form
     ("patterns", "back-reference"): REFUSED,
     ("patterns", "unicode-class"): REFUSED,  # not of Python's dialect
 }
