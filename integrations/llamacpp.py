@@ -71,7 +71,7 @@ class ConstraintProcessor:
             self._fail(f"the vocabulary has {size} ids, but the model has logits for {len(scores)} only")
         if self.failure is None:
             self._read(np.array(input_ids, np.int64))
-        masked = np.full(len(scores), -np.inf, np.single)
+        masked: NDArray[np.single] = np.full(len(scores), -np.inf, np.single)
         allowed = self._allowed()
         allowed = allowed[allowed < len(scores)]
         masked[allowed] = scores[allowed]
