@@ -1,4 +1,4 @@
-"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `schema`, `grammar`, `doctor`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `schema`, `grammar`, `conformance`, `doctor`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.
@@ -104,6 +104,14 @@ def forward_to_schema(context: typer.Context) -> None:
 def forward_to_grammar(context: typer.Context) -> None:
     """Check, test, draw and explain grammars; list those that ship."""
     from .grammar import command
+
+    _run(command(), context)
+
+
+@app.command("conformance", cls=Forwarded)
+def forward_to_conformance(context: typer.Context) -> None:
+    """Ask engines about cases with known verdicts."""
+    from .conformance import command
 
     _run(command(), context)
 

@@ -7,7 +7,7 @@
     constraint = Compiler(vocabulary_of("model.gguf")).compile(JsonSchema(Person))
     processors = constrain(llama, constraint, max_tokens=200)
     text = llama.create_completion(prompt, logits_processor=processors, max_tokens=200)["choices"][0]["text"]
-    processors.check()
+    processors.check(text)
 
 llama-cpp-python is not imported: its processors are functions of two arrays.
 """
@@ -71,20 +71,23 @@ class ConstraintProcessor:
             self._fail(f"the vocabulary has {size} ids, but the model has logits for {len(scores)} only")
         if self.failure is None:
             self._read(np.array(input_ids, np.int64))
-        masked = np.full(len(scores), -np.inf, np.single)
+        masked: NDArray[np.single] = np.full(len(scores), -np.inf, np.single)
         allowed = self._allowed()
         allowed = allowed[allowed < len(scores)]
         masked[allowed] = scores[allowed]
         return masked
 
-    def check(self) -> None:
+    def check(self, text: str | None = None) -> None:
         """Raises UsageError: the completion could not be constrained; OutputError: it was cut before it was complete, or no token
-        of it was asked for here."""
+        of it was asked for here.
+
+        text: of the completion. Without it only the token drawn last is in doubt: it may have gone on where an end was allowed.
+        """
         if self.failure is not None:
             raise self.failure
         if self._row is None:
             raise OutputError("the processor was never called: the completion was not constrained")
-        if not self.is_complete:
+        if not (self.is_complete if text is None else self.constraint.accepts(text)):
             raise OutputError("the completion ended before it was complete: raise max_tokens, and give it to `constrain` too")
 
     @property
@@ -146,9 +149,9 @@ class Processors(list[Any]):
             scores = processor(input_ids, scores)
         return scores
 
-    def check(self) -> None:
+    def check(self, text: str | None = None) -> None:
         """See `ConstraintProcessor.check`."""
-        self.constraint.check()
+        self.constraint.check(text)
 
 
 def constrain(llama: Any, constraint: Constraint, *, max_tokens: int | None = None) -> Processors:

@@ -186,7 +186,7 @@ def constrained(model: Any, constraint: Constraint | None = None, *, num_masks: 
 
     constraint, num_masks: see `constrain`.
     """
-    begin = model.init_continuous_batching
+    begin, before = model.init_continuous_batching, vars(model).get("init_continuous_batching")
 
     def begin_constrained(*args: Any, **kwargs: Any) -> Any:
         manager = begin(*args, **kwargs)
@@ -197,7 +197,10 @@ def constrained(model: Any, constraint: Constraint | None = None, *, num_masks: 
     try:
         yield
     finally:
-        del model.init_continuous_batching  # the method of its class is below
+        if before is None:
+            del model.init_continuous_batching  # the method of its class is below
+        else:
+            model.init_continuous_batching = before
 
 
 def check_fit(constraint: Constraint, head: int) -> None:

@@ -82,6 +82,7 @@ def test_completions_are_complete(max_tokens: int, schema: Constraint) -> None:
         tokens = list(llama.generate([65, 66, 67], processors, set(vocabulary.eos_token_ids), max_tokens))
         assert schema.accepts(text_of(vocabulary, tokens)) and not llama.lost
         processors.check()
+        processors.check(text_of(vocabulary, tokens).decode())
 
 
 def test_a_completion_that_was_cut_is_told(schema: Constraint) -> None:
@@ -92,6 +93,16 @@ def test_a_completion_that_was_cut_is_told(schema: Constraint) -> None:
     list(llama.generate([65], processors, set(schema.vocabulary.eos_token_ids), 3))
     with pytest.raises(OutputError, match="before it was complete"):
         processors.check()
+
+
+def test_a_completion_that_was_cut_behind_a_possible_end_is_told_by_its_text(compiler: Compiler) -> None:
+    constraint = compiler.compile(Regex("a|abc"))
+    processors = constrain(Llama(constraint.vocabulary.size), constraint)
+    for row in ([65], [65, ord("a")]):
+        processors(np.array(row, np.intc), np.zeros(constraint.vocabulary.size, np.single))
+    processors.check("a")
+    with pytest.raises(OutputError, match="before it was complete"):
+        processors.check("ab")
 
 
 def test_a_logit_bias_does_not_leave_the_constraint_out(schema: Constraint) -> None:

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 CODE = re.compile(r"`([\w/.]+)`")
-TOP = ("api", "cli", "constraints", "engine", "foundation", "grammars", "integrations", "kernels", "sampling", "server")
+TOP = ("api", "cli", "conformance", "constraints", "engine", "foundation", "grammars", "integrations", "kernels", "sampling", "server")
 HOUSES = ("constraints", "engine", "kernels")  # folders whose rooms have a line each
 BELOW = ("front_ends", "json_schema")  # rooms that are made of rooms
 # Where files lie that the page names within the section about a folder.

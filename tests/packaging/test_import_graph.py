@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DIRECTORIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
 
 # The floors of the house, lowest first; what stands on one floor does not know its neighbours there.
-LAYERS = [{"foundation"}, {"kernels"}, {"sampling", "constraints"}, {"grammars", "engine"}, {"api"}, {"integrations", "server"}, {"cli"}]
+LAYERS = [{"foundation"}, {"kernels"}, {"sampling", "constraints"}, {"grammars", "engine"}, {"api"}, {"integrations", "conformance", "server"}, {"cli"}]
 CONSTRAINTS = [
     {"base"}, {"numba_support"}, {"vocabulary"}, {"grammar"}, {"automaton"}, {"masks"}, {"uniqueness"}, {"token_automaton"},
     {"saved"}, {"runtime"}, {"front_ends.regex"}, {"front_ends.numbers"}, {"front_ends.json_schema.documents"},
