@@ -12,8 +12,8 @@ that are met would be their product.
 What a cover takes at the least is a question of covering sets by the fewest, which no quick method answers. The *plan* is an
 upper bound: the sorts that have `times` come first in the row, and each comes as often as its counter wants, or for ANY_TIMES as
 often as any of its counters does, after those before it have come. The first of them that comes at all brings the end nearer by
-its price, as the plan is the same behind it; and nothing is too many of a planned sort (grammar/covers.py). So there are no dead
-ends.
+its price, as the plan is the same behind it; and nothing is too many of a planned sort, as those have seen to that make covers
+(`plan` in front_ends/json_schema/lowering/covers.py). So there are no dead ends.
 
 All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """

@@ -11,7 +11,7 @@ of every class end in states of their own, so it is multiplied and minimised as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,12 +73,19 @@ def automaton_of(steps: Steps, node: Node, limit: int) -> FiniteAutomaton:
     return minimized(trimmed(FiniteAutomaton(letters.astype(np.int32), next_, accepts, 1)))
 
 
-def classified(whole: FiniteAutomaton, languages: Iterable[FiniteAutomaton], limit: int) -> TextClasses:
+def classified(
+    whole: FiniteAutomaton, languages: Iterable[FiniteAutomaton], limit: int, alike: Callable[[list[int]], Mapping[int, int]],
+) -> TextClasses:
     """The texts of `whole` by which of the languages they belong to; the first one is bit 0. The automaton need not be minimal.
-    Raises `TooManyStates` beyond `limit` states."""
+    Raises `TooManyStates` beyond `limit` states.
+
+    alike: for classes by the languages so far, the class of which each may stay a part, whatever the next languages are.
+    """
     found = TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, UNCLASSED), whole.start)
     for bit, language in enumerate(languages):
         found = _divided(minimal(found), language, bit, limit)
+        numbers = {UNCLASSED: UNCLASSED, **alike(found.numbers)}
+        found = found._replace(classes=np.array([numbers[each] for each in found.classes.tolist()], np.int64))
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from maskwright.constraints import Compiler, Vocabulary
-from maskwright.constraints.grammar.covers import Bounds, CoverSort, cover, plan
+from maskwright.constraints.front_ends.json_schema.lowering.covers import Bounds, CoverSort, cover, plan
 from maskwright.constraints.grammar.expression import FAIL, Grammar, Node
 from maskwright.constraints.grammar.productivity import barren_rules
 from maskwright.constraints.grammar.reference import Reference

@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from maskwright.constraints import Compiler, Constraint, ConstraintLimit, JsonSchema, Vocabulary
+from maskwright.constraints import Compiler, Constraint, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
 from maskwright.constraints.automaton.text_classes import (
     UNCLASSED,
     TextClasses,
@@ -163,10 +163,38 @@ def test_eight_patterns_that_overlap_make_a_small_grammar() -> None:
     assert len(grammar) < 1_000
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("seed", range(8))
+def test_classes_of_the_same_values_are_one(seed: int, order: str) -> None:
+    """Twelve patterns that all overlap make 4,096 classes of names, of which few have values of their own."""
+    rng = Random(seed)
+    values = [{"minimum": bound} for bound in rng.sample(range(9), 4)] + [{"type": "string"}, True, {"maximum": 6}]
+    patterns = rng.sample([*"abcdefghij", "^[a-c]", "^[b-d]", "[e-g]$", "^[f-j]", "a.*b"], 12)
+    schema: Schema = {"type": "object", "patternProperties": {each: rng.choice(values) for each in patterns}}
+    schema |= rng.choice([{}, {"additionalProperties": {"type": "string"}}, {"properties": {"ab": {"maximum": 3}}}, {"minProperties": 2}])
+    if rng.random() < 0.3:
+        schema["not"] = {"patternProperties": {patterns[0]: {"minimum": 2}}}
+    validator = jsonschema.Draft202012Validator(schema)
+    try:
+        constraint = BYTES.compile(JsonSchema(schema, property_order=order))
+    except ConstraintLimit:
+        raise
+    except ConstraintError as error:
+        assert "no value" in str(error) and "not" in schema, error
+        return
+    for _ in range(200):
+        names = {"".join(rng.choice("abcdefghijz") for _ in range(rng.randint(0, 4))) for _ in range(rng.randint(0, 3))}
+        value = {name: rng.choice([-1, 1, 3, 5, 7, "x"]) for name in sorted(names, key=lambda name: name != "ab")}
+        assert constraint.accepts(json.dumps(value, separators=(",", ":"))) == validator.is_valid(value), (schema, value)
+    for each in range(3):
+        text = walk(constraint, Random(each))
+        assert validator.is_valid(json.loads(text)), (schema, text)
+
+
 def test_too_many_combinations_are_refused_by_name() -> None:
     letters = "abcdefghijklmnop"
     with pytest.raises(ConstraintLimit) as caught:
-        BYTES.compile(JsonSchema({"properties": {"m": {"patternProperties": {each: {"minimum": ord(each)} for each in letters}}}}))
+        BYTES.compile(JsonSchema({"properties": {"m": {"patternProperties": {each: {"not": {"const": each}} for each in letters}}}}))
     assert (caught.value.limit, caught.value.path, caught.value.keyword) == ("name_classes", "#/properties/m", "patternProperties")
 
 
@@ -179,7 +207,7 @@ def text_classes(patterns: list[str], excluded: list[str]) -> TextClasses:
     nodes = [lower_pattern(grammar, each, dialect="ecma", full=False, unit=grammar.chars, limits=Limits()) for each in patterns]
     whole = automaton_of(steps, grammar.repeat(grammar.chars([(0, 0x10FFFF)])), 1_000)
     words = automaton_of(steps, grammar.words(map(str.encode, excluded)), 1_000)
-    return classified(without(whole, words, 1_000), [automaton_of(steps, node, 1_000) for node in nodes], 10_000)
+    return classified(without(whole, words, 1_000), [automaton_of(steps, node, 1_000) for node in nodes], 10_000, lambda numbers: {each: each for each in numbers})
 
 
 def class_of(texts: TextClasses, text: str) -> int:

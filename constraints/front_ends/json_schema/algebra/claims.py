@@ -72,12 +72,9 @@ class Cell(HashedOnce):
     """The value satisfies one of some terms: a case of values that is claimed, and never denied (partitions.py)."""
 
     terms: tuple[Term, ...]
+    path: str = field(compare=False)
 
     __hash__ = HashedOnce.__hash__
-
-    @property
-    def path(self) -> str:
-        return "a case of values"
 
 
 Claim = Site | Not | Either | Equals | Cell
@@ -250,6 +247,15 @@ class Has(HashedOnce):
 
 
 @dataclass(frozen=True, slots=True)
+class AtLeast(HashedOnce):
+    """The object has so many members, or more."""
+
+    count: int
+
+    __hash__ = HashedOnce.__hash__
+
+
+@dataclass(frozen=True, slots=True)
 class Negated(HashedOnce):
     """A formula does not hold."""
 
@@ -268,7 +274,8 @@ class Joined(HashedOnce):
     __hash__ = HashedOnce.__hash__
 
 
-Formula = bool | Has | Negated | Joined
+Fact = Has | AtLeast
+Formula = bool | Fact | Negated | Joined
 
 
 @dataclass(frozen=True, slots=True)

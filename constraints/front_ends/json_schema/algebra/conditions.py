@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES
 from ..documents.keywords import in_force, is_anything, value_of
-from ..documents.reading import members_of, required_of
-from .claims import Claim, Common, Condition, Conj, Formula, Has, Term
+from ..documents.reading import count_of, members_of, required_of
+from .claims import AtLeast, Claim, Common, Condition, Conj, Formula, Has, Term
 from .formulas import all_of, any_of, facts, is_clause, negation, one_of, ways
 from .parts import Parts, condition
 from .products import FEW
@@ -17,7 +17,7 @@ from .products import FEW
 _MEANINGFUL = ASSERTIONS | APPLICATORS
 _READ = frozenset((
     *REFERENCES, "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentRequired", "dependentSchemas",
-    "type", "required", "properties", "additionalProperties",
+    "type", "required", "properties", "additionalProperties", "minProperties", "maxProperties",
 ))  # fmt: skip
 _DEEPEST = 120  # schemas inside one another that are read
 
@@ -91,7 +91,7 @@ class Conditions:
 
     def _said(self, site: Site, members: Iterable[Formula]) -> Reading | None:
         """What a site says, given what it says of members itself."""
-        own: list[Reading | None] = [(all_of(members), value_of(site, "type") is None)]
+        own: list[Reading | None] = [(all_of((*members, *_counted(site))), value_of(site, "type") is None)]
         keywords = [key for key in ("anyOf", "oneOf", "not", "if") if in_force(site, key)]
         inner = (self._whole(part) for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)))
         return _all(own, inner, (self._keyword(site, key) for key in (*keywords, "dependencies")))
@@ -138,6 +138,15 @@ class Conditions:
             return any_of((absent, all_of(Has(each, ()) for each in dependent))), True
         found = self._whole(dependent)
         return None if found is None else (any_of((absent, found[0])), True)
+
+
+def _counted(site: Site) -> Iterator[Formula]:
+    """What `minProperties` and `maxProperties` say."""
+    low, high = count_of(site, "minProperties"), count_of(site, "maxProperties")
+    if low:
+        yield AtLeast(low)
+    if high is not None:
+        yield negation(AtLeast(high + 1))
 
 
 def _condition(found: Reading | None, site: Site, keyword: str, dependent: str | None = None) -> Condition | None:

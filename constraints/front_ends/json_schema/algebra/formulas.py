@@ -1,4 +1,4 @@
-"""Formulas over the members of an object: which are there, and what is settled of their values.
+"""Formulas over the members of an object: which are there, how many, and what is settled of their values.
 
 They say what `anyOf`, `oneOf`, `not`, `if` and the `dependent...` keywords ask for where these are about members alone. As
 alternatives they would multiply; as formulas they become decision diagrams (see lowering/diagrams.py).
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
 
-from .claims import Formula, Has, Joined, Negated
+from .claims import AtLeast, Fact, Formula, Has, Joined, Negated
 
 MANY_WAYS = 1 << 20  # ways, or more
 
@@ -57,8 +57,17 @@ def negation(formula: Formula) -> Formula:
     return Negated(formula)
 
 
-def facts(formula: Formula, sign: bool = True) -> Iterator[tuple[Has, bool]]:
-    """What a formula speaks of, and whether it wants it to be so; of what it wants both ways, both."""
+def facts(formula: Formula) -> Iterator[tuple[Has, bool]]:
+    """What a formula says of members, and whether it wants it to be so; of what it wants both ways, both."""
+    return ((fact, sign) for fact, sign in _all_facts(formula) if isinstance(fact, Has))
+
+
+def counts(formula: Formula) -> frozenset[int]:
+    """The numbers of members of which a formula says that there are as many, or more."""
+    return frozenset(fact.count for fact, _ in _all_facts(formula) if isinstance(fact, AtLeast))
+
+
+def _all_facts(formula: Formula, sign: bool = True) -> Iterator[tuple[Fact, bool]]:
     work: list[tuple[Formula, bool]] = [(formula, sign)]
     seen: set[tuple[Formula, bool]] = set()
     while work:
@@ -66,7 +75,7 @@ def facts(formula: Formula, sign: bool = True) -> Iterator[tuple[Has, bool]]:
         if each in seen or isinstance(part, bool):
             continue
         seen.add(each)
-        if isinstance(part, Has):
+        if isinstance(part, (Has, AtLeast)):
             yield part, wanted
         elif isinstance(part, Negated):
             work.append((part.part, not wanted))
@@ -94,7 +103,7 @@ def ways(formula: Formula, holds: bool = True) -> int:
         return int(formula is holds)
     if isinstance(formula, Negated):
         return ways(formula.part, not holds)
-    if isinstance(formula, Has):
+    if isinstance(formula, (Has, AtLeast)):
         return 1
     each = [ways(part, holds) for part in formula.parts]
     if formula.how != "one":
@@ -105,11 +114,11 @@ def ways(formula: Formula, holds: bool = True) -> int:
     return min(math.prod(each) + two, MANY_WAYS)
 
 
-def is_true(formula: Formula, holds: Callable[[Has], bool]) -> bool:
+def is_true(formula: Formula, holds: Callable[[Fact], bool]) -> bool:
     """Whether a formula is true, given what holds."""
     if isinstance(formula, bool):
         return formula
-    if isinstance(formula, Has):
+    if isinstance(formula, (Has, AtLeast)):
         return holds(formula)
     if isinstance(formula, Negated):
         return not is_true(formula.part, holds)
@@ -117,11 +126,11 @@ def is_true(formula: Formula, holds: Callable[[Has], bool]) -> bool:
     return count == 1 if formula.how == "one" else count == len(formula.parts) if formula.how == "all" else count > 0
 
 
-def given(formula: Formula, truth: Callable[[Has], bool | None]) -> Formula:
+def given(formula: Formula, truth: Callable[[Fact], bool | None]) -> Formula:
     """What is left of a formula where some facts are known; `truth` is None for the others."""
     if isinstance(formula, bool):
         return formula
-    if isinstance(formula, Has):
+    if isinstance(formula, (Has, AtLeast)):
         known = truth(formula)
         return formula if known is None else known
     if isinstance(formula, Negated):

@@ -12,7 +12,7 @@ from ..documents.values import atom_of, equality_key, is_integral
 from ..strings.string_shape import StringShape
 from ..strings.strings import Strings
 from .branches import Branches
-from .claims import Conj, Has, Term
+from .claims import AtLeast, Conj, Fact, Term
 from .clauses import Need
 from .formulas import is_true
 from .names import Names
@@ -92,7 +92,9 @@ class Membership:
             return False
         return all(is_true(formula, lambda fact: self._has(value, fact)) for formula in shape.conditions)
 
-    def _has(self, value: dict[str, Any], fact: Has) -> bool:
+    def _has(self, value: dict[str, Any], fact: Fact) -> bool:
+        if isinstance(fact, AtLeast):
+            return len(value) >= fact.count
         return fact.name in value and self.in_conj(fact.conj, value[fact.name])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, starmap
 from operator import attrgetter
@@ -23,10 +23,11 @@ MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 2  # so few make few combinations, whether or not a name can pass two of them; more are sorted by one automaton
 _MAX_STATES = 20_000  # of that automaton
 _MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that
-_FEW_CLASSES = 32  # of tests that have larger automata
+_FEW_CLASSES = 32  # of tests that have larger automata; and that are not asked whether their values are the same
 _MAX_LISTED, _MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
 Passed = frozenset[NameTest]
+Meaning = Callable[[Passed], Hashable]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +38,11 @@ class SortedNames:
     texts: TextClasses
     passed: dict[int, Passed]
     available: dict[int, int | None]
+
+    @property
+    def limited(self) -> list[Passed]:
+        """The classes whose names may run out."""
+        return [passed for number, passed in self.passed.items() if self.available[number] is not None]
 
 
 class Names:
@@ -85,20 +91,42 @@ class Names:
                 raise self._too_many(unlisted)
         return [certain | passed for passed in found]
 
-    def sorted(self, tests: list[NameTest], named: Iterable[str] = (), wanted: Passed = frozenset()) -> SortedNames | None:
+    def sorted(
+        self, tests: list[NameTest], named: Iterable[str] = (), wanted: Passed = frozenset(), meaning: Meaning | None = None
+    ) -> SortedNames | None:
         """All names but `named` by the tests that they pass, among which are those `wanted`; None where tests are few, hard, or
-        such that no name passes two of them: these are left to themselves."""
+        such that no name passes two of them: these are left to themselves.
+
+        meaning: what it comes to that some tests are passed, so that names are alike that pass others, and will be whatever else
+        they pass. Without it names are alike that pass the same tests.
+        """
         if len(tests) <= FEW_TESTS or len(unlisted := self._open(tests)) <= FEW_TESTS:
             return None
         if all(starmap(self._are_apart, combinations(unlisted, 2))):
             return None
         key = tuple(tests), frozenset(named), wanted
+        if meaning is not None:
+            return self._new_sorted(*key, meaning)
         if key not in self._sorted:
-            self._sorted[key] = self._new_sorted(*key)
+            self._sorted[key] = self._new_sorted(*key, lambda passed: passed)
         return self._sorted[key]
 
-    def _new_sorted(self, told: tuple[NameTest, ...], named: frozenset[str], wanted: Passed) -> SortedNames | None:
+    def _new_sorted(
+        self, told: tuple[NameTest, ...], named: frozenset[str], wanted: Passed, meaning: Meaning
+    ) -> SortedNames | None:
         certain, tests = self._certain(told), self._open(told)
+
+        def passed_by(number: int) -> Passed:
+            return certain | frozenset(test for bit, test in enumerate(tests) if number >> bit & 1)
+
+        def alike(numbers: list[int]) -> dict[int, int]:
+            if len(numbers) > 2 * MAX_CLASSES:
+                raise self._too_many(tests)
+            if len(numbers) <= _FEW_CLASSES:
+                return {number: number for number in numbers}
+            first: dict[Hashable, int] = {}
+            return {number: first.setdefault(meaning(passed_by(number)), number) for number in numbers}
+
         try:
             automata = [self._automaton(self._body(test), _MAX_STATES_OF_ONE) for test in tests]
             words = self._automaton(self._grammar.words(map(self._text.body, sorted(named))), _MAX_STATES)
@@ -109,14 +137,12 @@ class Names:
             for test, automaton in zip(tests, automata, strict=True):
                 if test in wanted:
                     whole = product(whole, automaton, _MAX_STATES)[0]
-            found = classified(whole, automata, _MAX_STATES)
+            found = classified(whole, automata, _MAX_STATES, alike)
         except TooManyStates:
             raise self._too_many(tests) from None
         if len(found.numbers) > MAX_CLASSES:
             raise self._too_many(tests)
-        passed = {
-            number: certain | frozenset(test for bit, test in enumerate(tests) if number >> bit & 1) for number in found.numbers
-        }
+        passed = {number: passed_by(number) for number in found.numbers}
         return SortedNames(found, passed, number_of_texts(found, MAX_AVAILABLE))
 
     def any_characters(self) -> tuple[Node, FiniteAutomaton]:

@@ -91,14 +91,21 @@ class Partitions:
                 if len(found) > MAX_CASES:
                     raise too_many(len(conjs), MAX_CASES)
             else:
-                part = value if atoms == own else self._conjoin([*value, Cell(((Kinds(atoms),),))])
+                part = self._claimed(value, () if atoms == own else ((Kinds(atoms),),), conjs, {})
                 others += self._other_cases(part, told, atoms, told_apart)
-        cases = [(self._claimed(value, tuple(_listed_together(alike))), _truths(bits, conjs)) for bits, alike in found.items()]
+        cases: list[Case] = []
+        for bits, alike in found.items():
+            truths = _truths(bits, conjs)
+            cases.append((self._claimed(value, tuple(_listed_together(alike)), conjs, truths), truths))
         return [*cases, *others]
 
-    def _claimed(self, value: Conj, terms: tuple[Term, ...]) -> Conj:
-        """What is claimed of a value that satisfies one of some terms."""
-        return value if () in terms else self._conjoin([*value, Cell(terms)])
+    def _claimed(self, value: Conj, terms: tuple[Term, ...], conjs: Sequence[Conj], truths: Mapping[Conj, bool]) -> Conj:
+        """What is claimed of a value that satisfies one of some terms; it is shown as what holds of it, or does not."""
+        if () in terms or not terms:
+            return value
+        paths = ((truths.get(conj, True), conj[0].path) for conj in conjs if conj)
+        is_held, path = max(paths, default=(True, "#"), key=lambda each: each[0])
+        return self._conjoin([*value, Cell(terms, path if is_held else f"not {path}")])
 
     def _other_cases(
         self, value: Conj, told: Mapping[Conj, _Facet | None], atoms: frozenset[str], told_apart: ToldApart

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
-from ..algebra.claims import Conj, Formula, Has
+from ..algebra.claims import Conj, Fact, Formula, Has
 from ..algebra.formulas import connected, facts, given, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
 
@@ -84,6 +84,10 @@ class ConditionalMembers:
         if count > MAX_ALTERNATIVES:
             raise TooLarge
         return [tuple(part for parts in choice for part in parts) for choice in product(*each)]
+
+    def free(self, names: Iterable[str]) -> Parts:
+        """Members that nothing is asked of, each a part."""
+        return self._free(frozenset(map(self._levels.__getitem__, names)))
 
     def _fact(self, fact: Has) -> tuple[int, Sequence[bool]]:
         level = self._levels[fact.name]
@@ -194,7 +198,8 @@ class ConditionalMembers:
         """What is left of a formula in one case of a member, of which it asks some facts."""
         truths = tuple(member.truth(fact, case) for fact in asked)
         if (number, truths) not in known:
-            known[number, truths] = given(formula, dict(zip(asked, truths, strict=True)).get)
+            told: dict[Fact, bool] = dict(zip(asked, truths, strict=True))
+            known[number, truths] = given(formula, told.get)
         return known[number, truths]
 
     def _single(self, level: int, cases: list[int], may_lack: bool) -> Parts:

@@ -14,8 +14,8 @@ from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ....grammar.member_diagrams import LAST, MemberDiagrams
 from ....grammar.stopwatch import held_for_a_while
-from ..algebra.claims import Claim, Conj, Formula, Has
-from ..algebra.formulas import facts
+from ..algebra.claims import AtLeast, Claim, Conj, Formula, Has
+from ..algebra.formulas import counts, facts, given, names_of
 from ..algebra.shapes import ObjectShape
 from ..strings.text import JsonText
 from .conditional_members import ConditionalMembers, Member
@@ -27,6 +27,9 @@ MAX_SINGLE = 48  # names in any order that are counted one by one; more are coun
 
 Cases = list[tuple[Node, dict[Conj, bool]]]  # of a member's value: its texts, and which conjunctions hold
 Others = Sequence[tuple[Node, int | None]]  # members of other names, remembered as they come, and how many of them there are
+
+
+Bounds = tuple[int, int | None]  # of how many members come
 
 
 class Named(NamedTuple):
@@ -70,8 +73,9 @@ class ConditionalObjects:
             self._explain(f"the required member {missing[0]!r} admits no value")
             return FAIL
         most = sum(bool(each.cases) for each in named) + sum(LAST if count is None else count for _, count in others)
-        low, high = _bounds(shape, most)
-        build = MemberDiagrams(self._grammar, self._text.comma, self._text.gap, low > 0 or high is not None)
+        ranges = _ranges(shape, formulas, most)
+        is_counted = any(bounds != (0, None) for bounds, _ in ranges)
+        build = MemberDiagrams(self._grammar, self._text.comma, self._text.gap, is_counted)
         free = [each for each in named if each.name not in told and each.cases]
         parts = [*self._declared(free, build), *self._undeclared(free, build)]
         parts += [build.counted(build.member(text), 0, count) for text, count in others]
@@ -80,19 +84,23 @@ class ConditionalObjects:
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
         with held_for_a_while():
             told_members = ConditionalMembers(self._grammar, build, members, partial(self._together, values), self._check)
-            found = told_members.alternatives([*formulas, *required])
+            found = []
+            for bounds, left in ranges:
+                asked = frozenset[str]().union(*map(names_of, (*left, *required)))
+                idle = told_members.free(name for name in told if name in values and name not in asked)
+                found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
         is_remembered = bool(others) or _are_many(free) or told_members.is_remembered
-        return self._walks([[*parts, *own] for own in found], low, high, build, is_remembered)
+        return self._walks(found, build, is_remembered)
 
     def _walks(
-        self, alternatives: list[list[Node]], low: int, high: int | None, build: MemberDiagrams, is_remembered: bool
+        self, alternatives: list[tuple[int, int | None, list[Node]]], build: MemberDiagrams, is_remembered: bool
     ) -> Node:
-        """The texts of objects whose members meet all parts of one of the alternatives."""
+        """The texts of objects whose members meet all parts of one of the alternatives, from so many to so many of them."""
         grammar = self._grammar
         end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
         opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
-        may_end = low == 0 and any(all(map(build.may_lack, parts)) for parts in alternatives)
-        walks = [grammar.seq(build.walk(parts, low, high), end) for parts in alternatives]
+        may_end = any(low == 0 and all(map(build.may_lack, parts)) for low, _, parts in alternatives)
+        walks = [grammar.seq(build.walk(parts, low, high), end) for low, high, parts in alternatives]
         return grammar.seq(opening, self._text.gap, grammar.alt(end if may_end else FAIL, *walks))
 
     # -- members with conditions --------------------------------------------------------------------------------------
@@ -157,12 +165,35 @@ def _told(formulas: list[Formula]) -> dict[str, dict[Conj, set[bool]]]:
     return told
 
 
-def _bounds(shape: ObjectShape, most: int) -> tuple[int, int | None]:
-    """How many members there may be, where the names do not say so already."""
-    low = shape.low if shape.low > len(shape.required) else 0
+def _ranges(shape: ObjectShape, formulas: Sequence[Formula], most: int) -> list[tuple[Bounds, list[Formula]]]:
+    """The numbers of members that a shape allows, at most so many, by ranges in which formulas say the same of them: the bounds of
+    each, where names do not say so already, and what is left of the formulas."""
+    starts = [0, *sorted(frozenset[int]().union(*map(counts, formulas)))]
+    ends = [*(start - 1 for start in starts[1:]), None]
+    found: list[tuple[Bounds, list[Formula]]] = []
+    for start, end in zip(starts, ends, strict=True):
+        low, high = max(start, shape.low), _lesser(end, shape.high)
+        left = [_of_at_least(low, formula) for formula in formulas]
+        if low <= (most if high is None else min(high, most)) and False not in left:
+            found.append((_bounds(shape, low, high, most), left))
+    return found
+
+
+def _lesser(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _of_at_least(least: int, formula: Formula) -> Formula:
+    """What is left of a formula in the range of numbers of members that begins with `least`."""
+    return given(formula, lambda fact: least >= fact.count if isinstance(fact, AtLeast) else None)
+
+
+def _bounds(shape: ObjectShape, least: int, high: int | None, most: int) -> Bounds:
+    """How many members there may be, from `least` to `high`, where the names do not say so already."""
+    low = least if least > len(shape.required) else 0
     if low > MAX_COUNTED:
         raise ConstraintLimit(
             f"at least {low} members, beside conditions on which they are", limit="counts", value=MAX_COUNTED,
             instead="a smaller minProperties",
         )  # fmt: skip
-    return low, None if shape.high is None or shape.high >= most else shape.high
+    return low, None if high is None or high >= most else high

@@ -102,7 +102,7 @@ class Diagrams:
             return self.node(level, tuple(map(int, truths)))
         if isinstance(formula, Negated):
             return self.negation(self.of(formula.part))
-        assert not isinstance(formula, bool)
+        assert isinstance(formula, Joined)
         if formula.how == "one":
             return self._exactly_one([_conjuncts(part) for part in formula.parts])[1]
         parts = list(map(self.of, formula.parts))

@@ -18,7 +18,7 @@ from ....grammar.source import Limits
 from ....grammar.stopwatch import NODE_BYTES, check_bytes
 from ...numbers.multiples import common_step, not_multiple_node
 from ..algebra.branches import Branches
-from ..algebra.claims import Among, Claim, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
+from ..algebra.claims import Among, Claim, Condition, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
 from ..algebra.discriminators import Discriminators
 from ..algebra.disjoint import Disjointness
 from ..algebra.finite_sets import FiniteSets
@@ -468,7 +468,8 @@ def _with_place(error: ConstraintLimit, term: Term, keyword: str) -> ConstraintE
 
 
 def _path(term: Term) -> str:
-    return next((literal.path for literal in term if isinstance(literal, Site)), "#")
+    sites = (literal if isinstance(literal, Site) else literal.site for literal in term if isinstance(literal, (Site, Condition)))
+    return next((site.path for site in sites), "#")
 
 
 def _shown(term: Term) -> str:

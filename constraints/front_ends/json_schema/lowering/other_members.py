@@ -6,7 +6,8 @@ sorts all names (automaton/text_classes.py), and what is behind a key is the val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ....automaton.text_classes import as_grammar, renamed
@@ -40,10 +41,12 @@ class OtherMembers:
     def of(self, shape: ObjectShape, tests: list[NameTest], named: Iterable[str], cases_of: Cases) -> list[Others]:
         """The members that a shape may have beside those `named`."""
         named = list(named)
-        sorted_names = self._names.sorted(tests, named, _wanted(shape))
+        sorted_names = self._names.sorted(tests, named, _wanted(shape), partial(self._meaning, shape, _counting(shape)))
+        if sorted_names is not None and any(self._node_of(shape.value(None, passed)) != FAIL for passed in sorted_names.limited):
+            sorted_names = self._names.sorted(tests, named, _wanted(shape))  # names that run out, by the tests that they pass
         if sorted_names is None:
             return list(self._one_by_one(shape, self._names.classes(tests), tests, named, cases_of))
-        limited = [passed for number, passed in sorted_names.passed.items() if sorted_names.available[number] is not None]
+        limited = sorted_names.limited
         others = list(self._one_by_one(shape, limited, tests, named, cases_of))
         wholes: dict[int, Node] = {}
         by_effect: dict[Effect, dict[int, Node]] = {}
@@ -57,6 +60,14 @@ class OtherMembers:
             texts = {effect: self._members(sorted_names, values) for effect, values in by_effect.items()}
             others.append(Others(None, texts, texts, self._members(sorted_names, wholes)))
         return others
+
+    def _meaning(self, shape: ObjectShape, counting: Passed, passed: Passed) -> Hashable:
+        """What is said of members whose names pass some tests: the texts of their values, whether it is about them what is said of
+        all others, and what counts them."""
+        are_others = tuple(
+            passed.isdisjoint(pattern for pattern, _ in each.patterns) for each in shape.members if each.additional is not None
+        )
+        return self._node_of(shape.value(None, passed)), are_others, passed & counting
 
     def _one_by_one(
         self, shape: ObjectShape, classes: Iterable[Passed], tests: list[NameTest], named: list[str], cases_of: Cases
@@ -89,6 +100,12 @@ class OtherMembers:
 
     def _pair(self, key: Node, value: Node) -> Node:
         return self._grammar.seq(key, self._text.colon, value)
+
+
+def _counting(shape: ObjectShape) -> Passed:
+    """The tests of names whose members are counted, or of which a clause speaks."""
+    options = (option for clause in shape.clauses for option in clause)
+    return frozenset[NameTest]().union(*(need.keys.tests for need in (*shape.needs, *options)))
 
 
 def _wanted(shape: ObjectShape) -> Passed:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....base.errors import ConstraintLimit
-from ....grammar.covers import CoverSort, cover, plan
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
 from ....grammar.stopwatch import ENTRY_BYTES, held_for_a_while, hold
 from ....grammar.unordered_members import bags_less
+from .covers import CoverSort, cover, plan
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
 Clauses = frozenset[frozenset[int]]  # options by number, of each set one

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..base.kinds import ANY_TIMES, NOT_PLANNED, UNBOUNDED, CoverRow, Kind
-from .store import FAIL, Node, NodeStore
+from ....base.kinds import ANY_TIMES, NOT_PLANNED, UNBOUNDED, CoverRow, Kind
+from ....grammar.store import FAIL, Node, NodeStore
 
 Bounds = tuple[int, int | None]  # how many are wanted, and how many allowed
 
