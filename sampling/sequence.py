@@ -68,9 +68,10 @@ class SequenceSampling:
         if params.ignore_eos:
             bias |= dict.fromkeys(self.eos_token_ids, BANNED)
         self._bias = arrays_of(bias)
-        self._bias_of_beginning = arrays_of(bias | dict.fromkeys(self.stop_token_ids | self.eos_token_ids, BANNED))
+        ends = dict.fromkeys(self.stop_token_ids | self.eos_token_ids, BANNED)
+        self._bias_of_beginning = arrays_of(bias | ends) if params.min_tokens else self._bias
         self.has_penalties = params.repeat_last_n != 0 and any(getattr(params, name) != off for name, off in PENALTIES.items())
-        seen = prompt_token_ids if params.repetition_penalty != 1 else ()
+        seen = prompt_token_ids if self.has_penalties and params.repetition_penalty != 1 else ()
         is_windowed = self.has_penalties and params.repeat_last_n > 0
         self._history = RecentCounts(prompt_token_ids, seen, params.repeat_last_n) if is_windowed else TokenCounts(seen)
         self._edits = edits_of(params, [each for each in sequences if len(each) > 1], spellings)
