@@ -24,6 +24,7 @@ from .engine.kv_cache.prefix_tree import common_length
 from .engine.limits import Limits
 from .engine.models.tokenizer import Tokenizer
 from .engine.requests.prompt_tokens import prompt_tokens
+from .engine.search.searches import Search
 from .engine.sessions.snapshot import Snapshot
 from .errors import UsageError
 from .field_details import strain_text
@@ -53,6 +54,7 @@ class Plan:
     requests: tuple[Request, ...]  # one for each output that is generated
     num_wanted: int = 1  # outputs that are given
     compile_seconds: float | None = None  # how long its constraint was waited for, where that was measured
+    search: Search | None = None  # by which the outputs are found, the requests being as many as outputs; None: they are drawn
 
     @property
     def request(self) -> Request:
@@ -222,6 +224,7 @@ class Planner:
             priority=snapshot.priority,
             adapter=adapter,
             user=snapshot.user,
+            cache_salt=snapshot.cache_salt,
         )
         return Plan(snapshot.label, choice, (request,))
 

@@ -64,10 +64,9 @@ def is_inside(value: float, bounds: Range, others: object) -> bool:
 def checked_bias(option: str, bias: object) -> dict[int | str, float]:
     if not isinstance(bias, Mapping):
         raise SamplingError(option, bias, "a mapping from token id, or text, to number")
-    texts = [key for key in bias if isinstance(key, str) and key]
-    token_ids = checked_token_ids(option, [key for key in bias if key not in texts])
-    keys = dict(zip([key for key in bias if key not in texts], token_ids, strict=True)) | {text: text for text in texts}
-    return {keys[key]: checked_number(f"{option}[{key}]", bias[key], "a finite number") for key in bias}
+    keys = [key if isinstance(key, str) and key else checked_token_ids(option, (key,))[0] for key in bias]
+    values = [checked_number(f"{option}[{key}]", value, "a finite number") for key, value in bias.items()]
+    return dict(zip(keys, values, strict=True))
 
 
 def checked_stages(option: str, stages: object) -> tuple[str, ...]:

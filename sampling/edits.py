@@ -5,7 +5,7 @@ An edit reads the text and names tokens with what is added to their logits, -inf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -39,6 +39,15 @@ def _dry(breakers: Breakers, params: SamplingParams, text: RepeatedEnds) -> Mapp
 def arrays_of(bias: Mapping[int, float]) -> TokenArrays:
     """In the order of the mapping."""
     return np.array([*bias], dtype=np.int64), np.array([*bias.values()], dtype=np.float32)
+
+
+def arrays_within(bias: Mapping[int, float], allowed: Collection[int], vocab_size: int) -> TokenArrays:
+    """`bias` with bans of all tokens but those that are allowed; with `bias` alone where none are named."""
+    if not allowed:
+        return arrays_of(bias)
+    token_ids, values = arrays_of({token_id: value for token_id, value in bias.items() if token_id in allowed})
+    others = np.delete(np.arange(vocab_size), list(allowed))
+    return np.concatenate([token_ids, others]), np.concatenate([values, np.full(len(others), BANNED, np.float32)])
 
 
 def with_edits(bias: TokenArrays, edits: Mapping[int, float]) -> TokenArrays:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..kernels.sampler.parameters import PENALTIES
 from ..kernels.sampler.programs import Step
 from .checks import SamplingError
-from .edits import BANNED, TokenArrays, arrays_of, edits_of, with_edits
+from .edits import BANNED, TokenArrays, arrays_of, arrays_within, edits_of, with_edits
 from .mirostat import Mirostat
 from .params import SamplingParams
 from .repeats import RepeatedEnds
@@ -61,16 +61,15 @@ class SequenceSampling:
         bias = dict(zip(biased, params.logit_bias.values(), strict=True))
         sequences = [tuple(to_engine("bad_words_ids", each)) for each in params.bad_words_ids]
         bias |= dict.fromkeys((each[0] for each in sequences if len(each) == 1), BANNED)
-        if params.allowed_token_ids:
-            allowed = set(to_engine("allowed_token_ids", params.allowed_token_ids))
-            bias |= dict.fromkeys((token_id for token_id in range(vocab_size) if token_id not in allowed), BANNED)
         bias |= dict.fromkeys(to_engine("banned_token_ids", params.banned_token_ids), BANNED)
         if params.ignore_eos:
             bias |= dict.fromkeys(self.eos_token_ids, BANNED)
-        self._bias = arrays_of(bias)
-        self._bias_of_beginning = arrays_of(bias | dict.fromkeys(self.stop_token_ids | self.eos_token_ids, BANNED))
+        allowed = frozenset(to_engine("allowed_token_ids", params.allowed_token_ids))
+        self._bias = arrays_within(bias, allowed, vocab_size)
+        ends = dict.fromkeys(self.stop_token_ids | self.eos_token_ids, BANNED)
+        self._bias_of_beginning = arrays_within(bias | ends, allowed, vocab_size) if params.min_tokens else self._bias
         self.has_penalties = params.repeat_last_n != 0 and any(getattr(params, name) != off for name, off in PENALTIES.items())
-        seen = prompt_token_ids if params.repetition_penalty != 1 else ()
+        seen = prompt_token_ids if self.has_penalties and params.repetition_penalty != 1 else ()
         is_windowed = self.has_penalties and params.repeat_last_n > 0
         self._history = RecentCounts(prompt_token_ids, seen, params.repeat_last_n) if is_windowed else TokenCounts(seen)
         self._edits = edits_of(params, [each for each in sequences if len(each) > 1], spellings)

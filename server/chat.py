@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -13,16 +14,19 @@ from pydantic import Field
 
 from ..chat import Turn
 from ..conversation import answered_tools
-from ..engine.requests.output import Event, RequestOutput
+from ..engine.requests.output import Event, PromptScore, RequestOutput
 from ..planning import Plan
+from ..sampling import SamplingParams
 from .answering import Events, answer
 from .answers import ChatCompletion, ChatCompletionChunk
 from .body import Because, Ignored
 from .captured import captures_of
+from .completions import check_best_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
 from .errors import ApiError, told_as
 from .messages import template_messages, template_variables, unread
+from .prompt_logprobs import check_prompt_logprobs, scored
 from .reasoning import with_reasoning
 from .remarks import loops_of, remarks_of
 from .replies import Call, ReplyParts, reader_of
@@ -30,6 +34,7 @@ from .requested_constraint import AskedConstraint, ConstraintBody, asked_constra
 from .requested_forms import AskedMessage, AskedTool, AskedToolChoice
 from .requested_tools import asked_tools, own_tools
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
+from .searching import SearchParameters, search_of, searched
 from .service import Service
 from .shared_parameters import HostedParameters
 from .streams import DONE, data, error_event, unless_gone
@@ -38,7 +43,7 @@ from .token_logprobs import LogprobWriter, token_ids_of
 from .usage import usage_of, usage_so_far
 
 
-class ChatBody(SamplingBody, HostedParameters, ConstraintBody, ExtendedBody):
+class ChatBody(SearchParameters, SamplingBody, HostedParameters, ConstraintBody, ExtendedBody):
     """A conversation to be continued."""
 
     refused = MappingProxyType(
@@ -54,6 +59,11 @@ class ChatBody(SamplingBody, HostedParameters, ConstraintBody, ExtendedBody):
     max_completion_tokens: int | None = Field(None, ge=1, description="As max_tokens.")
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token; needs logprobs.")
+    best_of: int | None = Field(None, ge=1, description="Outputs generated, of which the n most probable are given.")
+    prompt_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token of the prompt; not in a stream.")
+    chat_template: str | None = Field(
+        None, description="In place of the model's, where the operator allows it: --trust-request-chat-template."
+    )
     stream_options: StreamOptions | None = None
     tools: list[AskedTool] | None = None
     tool_choice: str | AskedToolChoice | None = Field(None, description="auto, none, required, a function or allowed_tools.")
@@ -97,17 +107,24 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
         raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs", code="invalid_value")
     if body.stream_options is not None and not body.stream:
         raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
+    check_best_of(body.best_of, body.n or 1, service.settings.max_n, is_streamed=bool(body.stream) and not body.use_beam_search)
+    check_prompt_logprobs(body.prompt_logprobs, body.stream, service.settings.max_logprobs)
+    body.note_unsearched()
+    search = search_of(body, body.n or 1, body.best_of)
     num_top = (body.top_logprobs or 0) if body.logprobs else None
     sampling = sampling_of(
         body,
-        defaults=service.llm.default_sampling,
+        defaults=service.llm.default_sampling if search is None else SamplingParams(),
         settings=service.settings,
         model_len=service.model_len,
         max_tokens=body.max_completion_tokens,
         logprobs=num_top_wanted(num_top, body.maskwright, service.settings.max_logprobs),
+        best_of=body.best_of,
     )
+    sampling = sampling if search is None else replace(sampling, n=1, best_of=None)
     turn, asked = await service.in_thread(turn_of, service, body)
-    return await service.plan_turn(turn, sampling, body, asked)
+    plan = await service.plan_turn(turn, sampling, body, asked)
+    return scored(searched(plan, search), body.prompt_logprobs)
 
 
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
@@ -131,8 +148,10 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     for name in OWN_VARIABLES:
         if getattr(body, name) is not None:
             variables[name] = getattr(body, name)
-    template = service.llm.tokenizer.chat_template
+    template = _template(service, body)
     body.ignored.extend(name if name in OWN_VARIABLES else f"chat_template_kwargs.{name}" for name in unread(template, variables))
+    if body.chat_template:
+        variables["chat_template"] = body.chat_template  # what the tokenizer calls it, too
     told = () if tools is None else tools.told
     asked = asked if tools is None else tools.constraint
     turn = Turn(messages, told, asked.choice, variables, is_begun=is_begun)
@@ -140,6 +159,16 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     if body.thinking_token_budget is not None and reasoned is turn:
         body.ignored.append("thinking_token_budget")
     return reasoned, asked
+
+
+def _template(service: Service, body: ChatBody) -> str:
+    """The chat template: the model's, or one that comes with the request. Raises ApiError where that is not allowed."""
+    if not body.chat_template:
+        return service.llm.tokenizer.chat_template
+    if not service.settings.trust_request_chat_template:
+        message = "chat_template: it is the operator's choice, who may leave it to clients with --trust-request-chat-template"
+        raise ApiError(400, message, param="chat_template", code="unsupported_parameter")
+    return body.chat_template
 
 
 def _is_begun(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -176,15 +205,18 @@ class ChatWriter:
         self._logprobs = [self._logprob_writer() for _ in range(num)]
         self._details = detail_writer(service, [plan], body.maskwright, reply_id)
         self._outputs: dict[int, RequestOutput] = {}
+        self._scores: dict[int, Sequence[PromptScore]] = {}
         self._echoed = plan.prompt if body.echo and plan.requests[0].begun else ""
 
     async def whole(self, events: Events) -> dict[str, Any]:
         """The answer when all outputs have ended."""
         async for index, event in events:
             self._read(index, event)
-        choices = [await self._choice(index) for index in range(len(self._parts))]
+        places = {id(output): place for place, output in self._outputs.items()}
+        chosen = self._plan.chosen([self._outputs[place] for place in range(len(self._parts))])
+        choices = [{**await self._choice(places[id(output)]), "index": index} for index, output in enumerate(chosen)]
         usage = usage_of(list(self._outputs.values()))
-        remarks = {**remarks_of(self._plan), **head_of(self._details), **self._prompt_ids()}
+        remarks = {**remarks_of(self._plan), **head_of(self._details), **self._prompt_ids(), **self._prompt_logprobs()}
         return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **remarks}
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
@@ -218,7 +250,15 @@ class ChatWriter:
     def _prompt_ids(self) -> dict[str, Any]:
         return {"prompt_token_ids": list(self._plan.requests[0].prompt_token_ids)} if self._body.return_token_ids else {}
 
+    def _prompt_logprobs(self) -> dict[str, Any]:
+        num_top = self._body.prompt_logprobs
+        if num_top is None:
+            return {}
+        return {"prompt_logprobs": LogprobWriter(self._service.llm.vocabulary, num_top).ranked(self._scores[0])}
+
     def _read(self, index: int, event: Event) -> list[ReplyDelta]:
+        if event.prompt_scores is not None:
+            self._scores[index] = event.prompt_scores
         deltas = self._readers[index].read(event)
         if self._body.include_reasoning is False:
             deltas = [delta for delta in deltas if not isinstance(delta, ThoughtDelta)]

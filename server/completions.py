@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -13,17 +13,20 @@ from pydantic import Field
 
 from ..engine.requests.output import Event, PromptScore, RequestOutput
 from ..planning import Plan
+from ..sampling import SamplingParams
 from .answering import Events, answer
 from .answers import Completion
-from .body import Because
 from .captured import captures_of
 from .deltas import ContentDelta
 from .documentation import answers
 from .errors import ApiError, told_as
+from .infilling import infilled
+from .prompt_logprobs import check_prompt_logprobs, scored
 from .remarks import loops_of, remarks_of
 from .replies import reader_of
 from .requested_constraint import ConstraintBody, asked_constraint
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
+from .searching import SearchParameters, search_of, searched
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
 from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
@@ -33,7 +36,7 @@ from .usage import usage_of, usage_so_far
 Prompt = str | list[int]
 
 
-class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
+class CompletionBody(SearchParameters, SamplingBody, ConstraintBody, ExtendedBody):
     """Prompts to be completed. They are rendered as `generate` does: for most models taken as they are."""
 
     prompt: str | list[str] | list[int] | list[list[int]] = Field(description="A prompt or several, as text or as token ids.")
@@ -44,7 +47,7 @@ class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
     max_tokens: int | None = Field(None, ge=0, description="Tokens of one output at most; 0: nothing is written, see echo.")
     echo: bool | None = Field(None, description="Whether the prompt is told before the output, with logprobs its tokens too.")
     prompt_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token of the prompt; not in a stream.")
-    suffix: Annotated[Literal[""] | None, Because("Text is written behind the prompt; none is fitted in before a suffix.")] = None
+    suffix: str | None = Field(None, description="What comes behind the output, where the tokenizer has marks for that.")
 
 
 router = APIRouter()
@@ -65,52 +68,52 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
     service.check_model(body.model)
     if body.stream_options is not None and not body.stream:
         raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
-    num_wanted = body.n or 1
-    best_of = body.best_of or num_wanted
-    if best_of < num_wanted or best_of > service.settings.max_n:
-        message = f"best_of is between n={num_wanted} and {service.settings.max_n}, not {best_of}"
-        raise ApiError(400, message, param="best_of", code="invalid_value")
-    if body.stream and best_of > num_wanted:
-        raise ApiError(400, "best_of chooses among finished outputs: it cannot be streamed", param="best_of", code="invalid_value")
-    defaults = service.llm.default_sampling
+    check_best_of(body.best_of, body.n or 1, service.settings.max_n, is_streamed=bool(body.stream) and not body.use_beam_search)
+    body.note_unsearched()
+    search = search_of(body, body.n or 1, body.best_of)
     sampling = sampling_of(
         body,
-        defaults=defaults,
+        defaults=service.llm.default_sampling if search is None else SamplingParams(),
         settings=service.settings,
         model_len=service.model_len,
         max_tokens=1 if body.max_tokens == 0 else None,
         logprobs=num_top_wanted(body.logprobs, body.maskwright, service.settings.max_logprobs),
         best_of=body.best_of,
     )
+    sampling = sampling if search is None else replace(sampling, n=1, best_of=None)
     asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=service.settings.client_grammars))
     if body.max_tokens == 0 and (asked.choice.source is not None or body.sampling_extras.get("min_tokens")):
         message = "max_tokens: 0 leaves no room for what the output has to be"
         raise ApiError(400, message, param="max_tokens", code="max_tokens_too_small")
     prompts = _prompts(body.prompt)
-    if body.add_special_tokens is False:
+    if body.suffix:
+        prompts = [await service.in_thread(_infilled, service, prompt, body) for prompt in prompts]
+    elif body.add_special_tokens is False:
         prompts = [await service.in_thread(_bare, service, prompt) for prompt in prompts]
     if not 1 <= len(prompts) <= service.settings.max_prompts:
         message = f"prompt: {len(prompts)} prompts, and this server takes 1 to {service.settings.max_prompts}"
         raise ApiError(400, message, param="prompt", code="limit_exceeded")
+    num_scored = _num_scored(body, service.settings.max_logprobs)
     plans = [await service.plan_prompt(prompt, asked, sampling, body) for prompt in prompts]
-    num_scored = _num_prompt_logprobs(body, service.settings.max_logprobs)
-    return plans if num_scored is None else [_scored(plan, num_scored) for plan in plans]
+    return [scored(searched(plan, search), num_scored) for plan in plans]
 
 
-def _num_prompt_logprobs(body: CompletionBody, most: int) -> int | None:
+def _num_scored(body: CompletionBody, most: int) -> int | None:
     """How many alternatives of each token of the prompt are wanted; None if its tokens are not scored."""
-    if body.prompt_logprobs is not None and body.stream:
-        message = "prompt_logprobs are told with a whole answer: ask without stream"
-        raise ApiError(400, message, param="prompt_logprobs", code="invalid_value")
-    if (body.prompt_logprobs or 0) > most:
-        message = f"prompt_logprobs asks for {body.prompt_logprobs} alternatives of a token, and this server allows {most}"
-        raise ApiError(400, message, param="prompt_logprobs", code="limit_exceeded")
+    check_prompt_logprobs(body.prompt_logprobs, body.stream, most)
     wanted = [number for number in (body.prompt_logprobs, body.logprobs if body.echo else None) if number is not None]
     return max(wanted, default=None)
 
 
-def _scored(plan: Plan, num_top: int) -> Plan:
-    return replace(plan, requests=tuple(replace(request, num_prompt_logprobs=num_top) for request in plan.requests))
+def check_best_of(best_of: int | None, num_wanted: int, most: int, *, is_streamed: bool) -> None:
+    """Raises ApiError for a number of outputs that cannot be generated, or chosen among."""
+    if best_of is None:
+        return
+    if best_of < num_wanted or best_of > most:
+        message = f"best_of is between n={num_wanted} and {most}, not {best_of}"
+        raise ApiError(400, message, param="best_of", code="invalid_value")
+    if is_streamed and best_of > num_wanted:
+        raise ApiError(400, "best_of chooses among finished outputs: it cannot be streamed", param="best_of", code="invalid_value")
 
 
 def _prompts(prompt: Any) -> list[Prompt]:
@@ -121,6 +124,12 @@ def _prompts(prompt: Any) -> list[Prompt]:
 def _bare(service: Service, prompt: Prompt) -> list[int]:
     """The tokens of a prompt, without those that the tokenizer puts around a text."""
     return list(service.llm.tokenizer.encode(prompt, add_special_tokens=False)) if isinstance(prompt, str) else prompt
+
+
+def _infilled(service: Service, prompt: Prompt, body: CompletionBody) -> list[int]:
+    if body.echo:
+        raise ApiError(400, "echo tells a prompt before its output, and a suffix stands behind", param="echo", code="invalid_value")
+    return infilled(service.llm, prompt, body.suffix or "", has_begin=body.add_special_tokens is not False)
 
 
 def _echoed(service: Service, plan: Plan, body: CompletionBody) -> str:

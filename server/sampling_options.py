@@ -124,6 +124,7 @@ def sampling_of(
     _check("stop", len(stop), settings.max_stop, "stop strings")
     for name in ("bad_words", "dry_sequence_breakers"):
         _check(name, len(given.get(name, ())), MOST_TEXTS, "texts")
+    _check("logit_bias", sum(isinstance(key, str) for key in given.get("logit_bias", ())), MOST_TEXTS, "texts")
     _check("n", body.n or 1, settings.max_n, "outputs of one request")
     _check("logprobs", logprobs or 0, settings.max_logprobs, "alternatives of a token")
     asked = body.max_tokens if max_tokens is None else max_tokens

@@ -32,6 +32,7 @@ from .replies import ReplyReader
 from .requested_constraint import AskedConstraint
 from .running import RunningRequests
 from .sampling_options import SamplingBody
+from .searching import spread
 from .settings import ServerSettings
 from .stored.store import StoredResponses
 from .traces import OutputSpan, Traces, closing_all
@@ -194,6 +195,8 @@ class Service:
             plan = _truncated(plan, self.model_len - 1 if body.truncate_prompt_tokens == -1 else body.truncate_prompt_tokens)
         if body.priority and self.llm.features.policy != "priority":
             body.ignored.append("priority")
+        if body.cache_salt:
+            plan = replace(plan, requests=tuple(replace(request, cache_salt=body.cache_salt) for request in plan.requests))
         plan = plan.adapted(self.adapter_of(body.model))
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
@@ -204,8 +207,10 @@ class Service:
         names: under which the request can be ended from elsewhere.
         """
         requests, begun = [request for plan in plans for request in plan.requests], time.perf_counter()
+        search = plans[0].search
+        submitted = requests if search is None else [plan.requests[0] for plan in plans]
         with self._place(len(requests), is_new=False):
-            async with self.worker.submitted(requests) as answers:
+            async with self.worker.submitted(submitted, search) as answers:
                 self.metrics.requested_n.observe(len(requests))
                 self.metrics.requested_tokens.observe(requests[0].sampling.max_tokens)
                 watches = [RequestWatch(self.metrics, request.constraint is not None, begun) for request in requests]
@@ -213,7 +218,8 @@ class Service:
                 timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))
                 try:
                     with self.requests.named(names, answers.put), closing_all(map(self.traces.output, requests)) as spans:
-                        yield self._watched(answers, watches, spans)
+                        told = answers if search is None else spread(answers, len(plans[0].requests))
+                        yield self._watched(told, watches, spans)
                 finally:
                     timer.cancel()
                     self._close(watches)

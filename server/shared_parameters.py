@@ -12,7 +12,6 @@ from pydantic import Field
 
 from .body import Body, Ignored
 
-_SHARED = "the cache of prefixes is shared by all clients; a server of your own keeps prompts apart"
 _OPERATOR = "it is the operator's choice"
 
 
@@ -24,17 +23,16 @@ class SharedParameters(Body):
 
     refused = MappingProxyType(
         {
-            "cache_salt": _SHARED,
             "chat_template": _OPERATOR,
             "kv_transfer_params": "one server computes prompts and outputs",
             "logits_processors": "say what may come with a constraint",
             "lora_path": "there is one model; name a loaded adapter as the model",
             "lora_request": "there is one model; name a loaded adapter as the model",
             "prompt_embeds": "a prompt is text or token ids",
-            "prompt_logprobs": "/v1/completions tells them",
+            "prompt_logprobs": "/v1/completions and /v1/chat/completions tell them",
             "return_hidden_states": "only text and log-probabilities are told",
             "session_params": "send the whole conversation; its beginning is not computed again",
-            "use_beam_search": "sample n outputs, or search with LLM.beam_search",
+            "use_beam_search": "ask /v1/chat/completions or /v1/completions, sample n outputs, or search with LLM.beam_search",
         }
     )
     neutral = MappingProxyType({"best_of": (1,), "n_probs": (0,)})
@@ -43,6 +41,9 @@ class SharedParameters(Body):
     return_token_ids: bool | None = Field(None, description="Whether choices have token_ids, and the answer prompt_token_ids.")
     return_tokens_as_token_ids: bool | None = Field(None, description="Log-probabilities name tokens as token_id:17.")
     request_id: str | None = Field(None, pattern=REQUEST_ID, description="What the id of the answer ends with.")
+    cache_salt: str | None = Field(
+        None, max_length=256, description="Keys and values of the prompt are shared with requests of the same salt alone."
+    )
     rid: str | None = Field(None, pattern=REQUEST_ID, description="As request_id, as SGLang calls it.")
     length_penalty: Annotated[float | None, Ignored("Nothing is searched.", (1.0,))] = None
     early_stopping: Annotated[bool | str | None, Ignored("Nothing is searched.")] = None

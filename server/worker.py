@@ -20,6 +20,7 @@ from ..engine.errors import InternalError
 from ..engine.requests.output import Event
 from ..engine.requests.request import Request
 from ..engine.scheduling.statistics import EngineStatistics
+from ..engine.search.searches import Search
 
 logger = logging.getLogger(__name__)
 
@@ -82,12 +83,12 @@ class EngineWorker:
         await asyncio.to_thread(self._thread.join)
 
     @asynccontextmanager
-    async def submitted(self, requests: Sequence[Request]) -> AsyncIterator[Answers]:
+    async def submitted(self, requests: Sequence[Request], search: Search | None = None) -> AsyncIterator[Answers]:
         """A block in which all of some requests run; none of them runs behind it. Raises RequestError when one of them
-        can never run."""
+        can never run. search: by which their outputs are found."""
         answers = Answers(len(requests))
         admitted: asyncio.Future[None] = self._loop.create_future()
-        self._commands.put(partial(self._submit, requests, answers, admitted))
+        self._commands.put(partial(self._submit, requests, search, answers, admitted))
         try:
             await admitted
             yield answers
@@ -174,10 +175,12 @@ class EngineWorker:
         if events:
             self._tell(self._deliver, events)
 
-    def _submit(self, requests: Sequence[Request], answers: Answers, admitted: asyncio.Future[None]) -> None:
+    def _submit(
+        self, requests: Sequence[Request], search: Search | None, answers: Answers, admitted: asyncio.Future[None]
+    ) -> None:
         ids, failed = list[int](), None
         try:
-            ids = self._driver.submit(requests, pushed=True)
+            ids = self._driver.submit(requests, pushed=True, search=search)
         except Exception as error:
             failed = error
         self._tell(self._admit, answers, admitted, ids, failed)

@@ -112,7 +112,7 @@ class Tokenizer:
         *,
         add_generation_prompt: bool,
     ) -> str:
-        if not self.has_chat_template:
+        if not self.has_chat_template and not variables.get("chat_template"):
             raise RequestError("this model has no chat template; give a plain prompt instead of messages")
         try:
             with stopped_after(TEMPLATE_SECONDS, "<template>"):  # what jinja calls a template that is no file

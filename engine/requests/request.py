@@ -58,6 +58,7 @@ class Request:
     adapter: str | None = None  # the name of a loaded adapter that it runs with
     user: str = ""  # who shares the engine with others, for an engine with the policy "fair"
     num_shared_tokens: int = 0  # leading tokens that other prompts will begin with too: their blocks are evicted last
+    cache_salt: str = ""  # keys and values are shared with requests of the same salt alone
     begun: bytes = b""  # of the output: what the prompt ends with already, behind which the constraint goes on
     num_prompt_logprobs: int | None = None  # the prompt's tokens are scored, with so many most probable ones; None: they are not
     ending: Callable[[], Ending] | None = None  # makes what may end the output early, even before its constraint is satisfied
@@ -83,6 +84,11 @@ class Request:
             raise RequestError(
                 "field_details tells what masks did to each value, and there is no constraint; logprobs are for free text"
             ).about("field_details")
+
+
+def cache_key(adapter: str | None, salt: str) -> str | None:
+    """What keys and values depend on beside tokens: the fingerprint of an adapter, which has no NUL, and a salt."""
+    return f"{adapter or ''}\0{salt}" if salt else adapter
 
 
 def _refuse_contradictions(sampling: SamplingParams) -> None:

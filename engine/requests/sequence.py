@@ -15,7 +15,7 @@ from .detokenizer import Detokenizer
 from .guide import Guide
 from .ngrams import Ngrams
 from .output import Event, FinishReason, PromptScore, RequestOutput, SearchScore, TokenRecord
-from .request import Ending, Rank, Request
+from .request import Ending, Rank, Request, cache_key
 
 
 class SequenceGroup(Protocol):
@@ -96,6 +96,10 @@ class Sequence:
     @property
     def cache_key(self) -> str | None:
         """What its keys and values depend on beside its tokens: they are shared among sequences of the same key only."""
+        return cache_key(self.adapter_fingerprint, self.request.cache_salt)
+
+    @property
+    def adapter_fingerprint(self) -> str | None:
         return None if self.adapter is None else self.adapter.fingerprint
 
     @property
@@ -197,7 +201,7 @@ class Sequence:
             scheduled_at=self.scheduled_at,
             score=self.score,
             alternatives=self.alternatives,
-            adapter=self.cache_key,
+            adapter=self.adapter_fingerprint,
         )
 
     def _append(self, record: TokenRecord) -> None:

@@ -41,6 +41,7 @@ FIRST_OPTIONS = frozenset(  # of sampling, that every file has; those that came 
     }
 )  # fmt: skip
 KIND = "session"
+REQUEST_FIELDS = {"priority": int, "user": str, "num_shared_tokens": int, "cache_salt": str, "label": str}
 RECORD_ARRAYS = {
     "tokens": torch.int64,
     "logprob": torch.float64,
@@ -123,7 +124,7 @@ def _header(snapshot: Snapshot) -> dict[str, Any]:
         "belongs_to": {name: value for name, value in asdict(snapshot.belongs_to).items() if (name, value) != ("adapter", None)},
         "sampling": {**asdict(snapshot.sampling), "logit_bias": list(snapshot.sampling.logit_bias.items())},
         "progress": asdict(snapshot.progress),
-        "request": {name: getattr(snapshot, name) for name in ("priority", "user", "num_shared_tokens", "label")},
+        "request": {name: getattr(snapshot, name) for name in REQUEST_FIELDS},
         "cache": None if cache is None else {
             "num_tokens": cache.num_tokens,
             "layout": cache.layout,
@@ -137,8 +138,8 @@ def _snapshot(header: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
     prompt = _array(tensors, "prompt", torch.int64).tolist()
     _require(bool(prompt), "the prompt is empty")
     records = _records(tensors)
-    request = header["request"]
-    _require_types(request, {"priority": int, "user": str, "num_shared_tokens": int, "label": str})
+    request = {"cache_salt": "", **header["request"]}  # it came later
+    _require_types(request, REQUEST_FIELDS)
     _require(0 <= request["num_shared_tokens"] <= len(prompt), "num_shared_tokens is out of range")
     return Snapshot(
         belongs_to=_belonging(header["belongs_to"]),
@@ -147,7 +148,7 @@ def _snapshot(header: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
         records=records,
         progress=_progress(header["progress"]),
         cache=_cache(header["cache"], tensors, len(prompt) + len(records)),
-        **{name: request[name] for name in ("priority", "user", "num_shared_tokens", "label")},
+        **{name: request[name] for name in REQUEST_FIELDS},
     )
 
 

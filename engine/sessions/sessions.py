@@ -21,7 +21,7 @@ from ..kv_cache.kept_blocks import BlockContent, KeptLayout, cut_into_blocks, la
 from ..kv_cache.kv_space import Brought
 from ..requests.guide import MaskViews
 from ..requests.output import RequestOutput
-from ..requests.request import Constraint, Request
+from ..requests.request import Constraint, Request, cache_key
 from ..requests.sequence import Sequence
 from .snapshot import Belonging, KeptCache, Snapshot, snapshot_of, snapshot_of_ended
 
@@ -51,12 +51,12 @@ class Sessions:
         if sequence.request.begun:
             raise RequestError(f"request {request_id} goes on with a text of its prompt, which a snapshot cannot keep")
         kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
-        return snapshot_of(sequence, self._belonging(sequence.request.constraint, sequence.cache_key), kept)
+        return snapshot_of(sequence, self._belonging(sequence.request.constraint, sequence.adapter_fingerprint), kept)
 
     def snapshot_of_ended(self, request: Request, output: RequestOutput, *, keeps_cache: bool = True) -> Snapshot:
         """A request that has ended, with what is still known of its keys and values: the beginning of a conversation."""
         self._engine.settle()
-        visitor = _Visitor((*request.prompt_token_ids, *output.token_ids), output.adapter)
+        visitor = _Visitor((*request.prompt_token_ids, *output.token_ids), cache_key(output.adapter, request.cache_salt))
         kept = None
         if keeps_cache and self._engine.space.num_needed(visitor) <= self._engine.space.pool.num_free:
             self._engine.space.admit(visitor)
@@ -197,6 +197,7 @@ class Sessions:
                 adapter=adapter,
                 user=snapshot.user,
                 num_shared_tokens=snapshot.num_shared_tokens,
+                cache_salt=snapshot.cache_salt,
             )
             sequence = self._engine.admit(request)
         except SessionError:

@@ -66,6 +66,7 @@ class Snapshot:
     priority: int = 0
     user: str = ""
     num_shared_tokens: int = 0
+    cache_salt: str = ""
     label: str = ""  # whatever the owner wants to find again: the prompt as it was given
     cache: KeptCache | None = None  # None: computed again from the tokens
 
@@ -100,6 +101,7 @@ def snapshot_of(sequence: Sequence, belongs_to: Belonging, cache: KeptCache | No
         priority=request.priority,
         user=request.user,
         num_shared_tokens=request.num_shared_tokens,
+        cache_salt=request.cache_salt,
         cache=cache,
     )
 
@@ -126,6 +128,7 @@ def snapshot_of_ended(
         priority=request.priority,
         user=request.user,
         num_shared_tokens=request.num_shared_tokens,
+        cache_salt=request.cache_salt,
         cache=cache,
     )
 

@@ -181,6 +181,7 @@ def _samplers(body: LlamaCompletionBody) -> dict[str, Any]:
     edits = [name for name in names if name in _EDITS]
     if edits != [name for name in _EDITS if name in names[: len(edits)]]:
         body.ignored.append("samplers (their order)")
+    body.ignored.extend(f"samplers ({name})" for name in names if name in _ABSENT)
     stages = list(dict.fromkeys(_STAGES[name] for name in names if name in _STAGES))
     off = {name: value for edit in _EDITS if edit not in edits for name, value in _EDITS[edit].items()}
     return off | _off(stages) | {"stages": stages}

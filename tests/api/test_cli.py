@@ -181,7 +181,7 @@ def test_a_conversation(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) 
         (["generate", ""], "the prompt is empty"),
         (["generate", "--temperature", "-1", "x"], "temperature must be a number >= 0, got -1.0"),
         (["generate", "--temperature", "warm", "x"], "temperature"),
-        (["generate", "--logit-bias", "seven", "x"], "--logit-bias seven: expected int=value"),
+        (["generate", "--logit-bias", "seven", "x"], "--logit-bias seven: expected int or str=value"),
         (["generate", "--hotness", "1", "x"], "No such option.*--hotness"),
         (["generate", "x", "y"], "unexpected extra argument"),
         (["generate", "x" * 600], "prompt has 600 tokens"),

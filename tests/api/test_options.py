@@ -46,3 +46,15 @@ def test_only_what_was_given_is_passed_on() -> None:
 def test_a_malformed_entry_is_named(entry: str) -> None:
     with pytest.raises(UsageError, match=f"--weights {entry}: expected int=value"):
         given_options(Options, {"weights": [entry]})
+
+
+def test_a_bias_is_given_by_id_or_by_text() -> None:
+    assert given_options(SamplingParams, {"logit_bias": ["17=-2.5", "yes=4", "2=1"]}) == {"logit_bias": {17: -2.5, "yes": 4.0, 2: 1.0}}
+    assert given_options(SamplingParams, {"stages": ["top_p", "temperature"]}) == {"stages": ("top_p", "temperature")}
+    with pytest.raises(UsageError, match="--logit-bias yes: expected int or str=value"):
+        given_options(SamplingParams, {"logit_bias": ["yes"]})
+
+
+def test_what_only_python_has_is_no_option() -> None:
+    names = {parameter.name for parameter in option_parameters(SamplingParams, "Panel")}
+    assert "bad_words_ids" not in names and {"bad_words", "dry_multiplier", "top_n_sigma", "mirostat"} <= names

@@ -152,7 +152,9 @@ def test_penalties_see_the_last_tokens_alone(prompt: list[int], output: list[int
 
 
 def test_a_window_of_none_switches_penalties_off() -> None:
-    assert not begun([1], [1], repeat_last_n=0, repetition_penalty=2.0).has_penalties
+    """Also beside rows that have penalties, with which history is packed."""
+    off = begun([1], [1], repeat_last_n=0, repetition_penalty=2.0)
+    assert not off.has_penalties and not len(off.history[0])
 
 
 # ---- texts as tokens

@@ -123,6 +123,26 @@ def test_samplers_that_are_left_out_are_off(http: httpx.Client) -> None:
     assert answer.headers["x-maskwright-ignored"] == "samplers (their order)"
 
 
+def test_samplers_are_applied_in_their_order(http: httpx.Client) -> None:
+    few = {"temperature": 4.0, "top_p": 0.6, "typical_p": 0.9, "seed": 5, "n_predict": 12}
+    orders = (["top_p", "temperature"], ["temperature", "top_p"], "pt", "yt")
+    told = [post(http, **few, samplers=order) for order in orders]
+    assert [each["generation_settings"]["samplers"] for each in told] == [
+        ["top_p", "temperature"], ["temperature", "top_p"], ["top_p", "temperature"], ["typical_p", "temperature"],
+    ]  # fmt: skip
+    assert told[0]["content"] == told[2]["content"] != told[1]["content"]
+    answer = http.post("/completion", json={"prompt": "x", **FEW, "samplers": ["penalties", "dry", "top_k", "infill"], "dry_multiplier": 0.8})
+    assert answer.headers["x-maskwright-ignored"] == "samplers (infill)"
+
+
+def test_mirostat_leaves_temperature_alone(http: httpx.Client) -> None:
+    few = {"temperature": 1.5, "mirostat": 2, "mirostat_tau": 3.0, "seed": 5, "n_predict": 12}
+    answer = http.post("/completion", json={"prompt": "hello", **few, "top_k": 1, "repeat_penalty": 3.0})
+    assert answer.headers["x-maskwright-ignored"] == "top_k, repeat_penalty"
+    assert answer.json()["generation_settings"]["samplers"] == ["temperature", "mirostat"]
+    assert answer.json()["content"] == post(http, **few)["content"]
+
+
 @pytest.mark.parametrize(
     ("more", "param"),
     [

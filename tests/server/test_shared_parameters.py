@@ -59,14 +59,14 @@ def test_what_is_ignored_is_named(http: httpx.Client, path: str) -> None:
     ("more", "advice"),
     [
         ({"use_beam_search": True}, "LLM.beam_search"),
-        ({"prompt_logprobs": 1}, "/v1/completions tells them"),
+        ({"chat_template": "x"}, "operator's choice"),
+        ({"prompt_logprobs": 1}, "/v1/completions and"),
         ({"lora_path": "x"}, "one model"),
-        ({"cache_salt": "x"}, "shared"),
     ],
 )
 def test_what_is_refused_says_what_to_do(http: httpx.Client, path: str, more: Any, advice: str) -> None:
-    if path == COMPLETIONS and "prompt_logprobs" in more:
-        pytest.skip("completions tell them")
+    if path in (COMPLETIONS, CHAT) and more.keys() & {"prompt_logprobs", "use_beam_search"}:
+        pytest.skip("honoured here")
     answer = http.post(path, json={**ASKED[path], **more})
     error = answer.json()["error"]
     assert answer.status_code == 400 and error["param"] in more and advice in error["message"]
@@ -77,7 +77,12 @@ def test_every_parameter_says_what_becomes_of_it(body: Any, http: httpx.Client) 
     form = http.get("/openapi.json").json()["components"]["schemas"][body.__name__]["properties"]
     assert set(form) >= set(body.model_fields) and "use_beam_search" in form
     assert {each["x-maskwright"] for each in form.values()} == {"honoured", "ignored", "refused"}
-    assert form["length_penalty"]["x-maskwright"] == "ignored" and form["temperature"]["x-maskwright"] == "honoured"
+    assert form["vllm_xargs"]["x-maskwright"] == "ignored" and form["temperature"]["x-maskwright"] == "honoured"
+    searches = body in (ChatBody, CompletionBody)
+    assert {form[name]["x-maskwright"] for name in ("use_beam_search", "length_penalty")} == (
+        {"honoured"} if searches else {"refused", "ignored"}
+    )
+    assert form["cache_salt"]["x-maskwright"] == form["allowed_token_ids"]["x-maskwright"] == "honoured"
     assert form["bad_words"]["x-maskwright"] == "honoured" and form["lora_path"]["description"].startswith("Refused")
     page = http.get("/docs").text
     assert ">refused</span>" in page and ">ignored</span>" in page

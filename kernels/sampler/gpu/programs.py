@@ -33,6 +33,7 @@ ESTIMATED_FROM = tl.constexpr(shaping.ESTIMATED_FROM)
 LEAST_TEMPERATURE, NEARLY_ONE = tl.constexpr(shaping.LEAST_TEMPERATURE), tl.constexpr(shaping.NEARLY_ONE)
 LN_2 = tl.constexpr(0.6931471805599453)
 SHAPE_SIZE = 8  # float32 of a row's shape: whether it has one, near, far, base, c1, c2, c3, and the depth of the nearest token
+STRIDE = tl.constexpr(SHAPE_SIZE)
 CANDIDATES = 128  # at least ESTIMATED_FROM
 
 
@@ -64,7 +65,7 @@ def make_shape(near, far, base, c1, c2, c3):
 @triton.jit
 def load_shape(shapes, row):
     """(whether the row has a program, `Shape`)."""
-    at = shapes + row * 8
+    at = shapes + row * STRIDE
     near, far, base = tl.load(at + 1), tl.load(at + 2), tl.load(at + 3)
     shape = Shape(near, far, base, tl.load(at + 4), tl.load(at + 5), tl.load(at + 6), tl.load(at + 7))
     return tl.load(at) != 0, shape
@@ -232,7 +233,7 @@ def program_kernel(
     best = tl.max(tl.load(chunk_bests + numbers, mask=numbers < chunks.num_chunks, other=NEVER), axis=0)
     chunk_weights = chunks.statistics + WEIGHT * chunks.plane + row * chunks.num_chunks
     has_program = (tl.load(codes + row * num_steps) != 0) & (best > NEVER)
-    out = shapes + row * 8
+    out = shapes + row * STRIDE
     tl.store(out, tl.where(has_program, 1.0, 0.0))
     if has_program:
         of_row = scored_row(scored, row, HAS_MASKS, ALIGNED)
