@@ -4,9 +4,9 @@ A product of few rows costs what reading the matrix costs. So blocks are never w
 bits once, 32 at a time, and integers are multiplied by integers (as llama.cpp does). Matrices in floating point are multiplied by
 activations as they are.
 
-    native/    C: `kernel.h` has the products, `between.h` what lies between them, each written once; simd_*.h what an instruction
-               set calls its instructions (AVX-512 with VNNI, AVX2); `products.c`, `between.c` and `decoder.c` what is called from
-               here; `threads.c` the pool
+    native/    C: `kernel.h` has the products, `between.h` what lies between them, `pick.h` the most probable tokens, each written
+               once; simd_*.h what an instruction set calls its instructions (AVX-512 with VNNI, AVX2, NEON); `products.c`,
+               `between.c`, `pick.c` and `decoder.c` what is called from here; `threads.c` the pool
     between.py norms, turned heads, attention, gates
     decoder.py all layers of a step in one call
     library.py where the compiled library comes from, and when there is none
@@ -112,6 +112,6 @@ def _at_least(part: Packed, num_rows: int) -> Packed:
 
 
 def use_instructions(name: str) -> bool:
-    """Compute by "avx512", "avx2" or "auto", the best that there is, from here on; False where the processor lacks them."""
+    """Compute by "avx512", "avx2", "neon" or "auto", the best that there is, from here on; False where the processor lacks them."""
     found = loaded()
     return found is not None and bool(found.maskwright_use(ctypes.c_char_p(name.encode())))

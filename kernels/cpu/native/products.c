@@ -12,7 +12,16 @@
 #define ROWS_AT_ONCE 128 /* of activations, at most: what stays in the second cache while all matrices pass */
 #define FLOATS_AT_ONCE (1 << 17) /* the same of activations that are not rounded, in numbers */
 
-extern const InstructionSet maskwright_avx512, maskwright_avx2;
+extern const InstructionSet maskwright_avx512, maskwright_avx2, maskwright_neon;
+
+#if defined(__aarch64__)
+#if defined(__linux__)
+#include <sys/auxv.h>
+static int has_dot_products(void) { return (getauxval(AT_HWCAP) >> 20 & 1) != 0; } /* HWCAP_ASIMDDP */
+#else
+static int has_dot_products(void) { return 1; } /* Apple's processors have them */
+#endif
+#endif
 
 /* The best set that this processor has, or the one that is named; NULL where there is none. */
 const InstructionSet *maskwright_chosen;
@@ -26,6 +35,8 @@ static const InstructionSet *found(const char *name) {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     return &maskwright_avx512;
   if ((any || strcmp(name, "avx2") == 0) && has_avx2) return &maskwright_avx2;
+#elif defined(__aarch64__)
+  if ((any || strcmp(name, "neon") == 0) && has_dot_products()) return &maskwright_neon;
 #endif
   return NULL;
 }

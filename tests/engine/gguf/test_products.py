@@ -19,7 +19,7 @@ from ..models import test_decoder
 from .test_models import BLOCKS, K_BLOCKS, MODELS
 from .writing import Kind, write_gguf
 
-needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2")
+needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
 
 
 def chosen(path: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch, **options: str) -> str:
