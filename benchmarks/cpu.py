@@ -141,15 +141,14 @@ def neighbour() -> Iterator[None]:
 def best_llama_cpp(path: Path, threads: int) -> Worker:
     """The settings of llama.cpp that decode this file fastest, of two requests each after one that warms it up."""
     best, speed = None, 0.0
-    for decode_threads in sorted({1, threads}):
-        for poll in (0, 50):
-            worker = Worker("llama.cpp", path, threads, "--decode-threads", str(decode_threads), "--poll", str(poll))
-            worker.ask("free")
-            found = max(worker.ask("free")["decode"] for _ in range(2))
-            slower = worker if best is not None and found <= speed else best
-            best, speed = (best, speed) if slower is worker else (worker, found)
-            if slower is not None:
-                slower.end()
+    for decode_threads, poll in dict.fromkeys(((1, 0), (threads, 0), (threads, 50))):  # one thread waits for nobody
+        worker = Worker("llama.cpp", path, threads, "--decode-threads", str(decode_threads), "--poll", str(poll))
+        worker.ask("free")
+        found = max(worker.ask("free")["decode"] for _ in range(2))
+        slower = worker if best is not None and found <= speed else best
+        best, speed = (best, speed) if slower is worker else (worker, found)
+        if slower is not None:
+            slower.end()
     assert best is not None
     print(f"llama.cpp: {best.options}", flush=True)
     return best

@@ -1,4 +1,5 @@
-"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `schema`, `grammar`, `conformance`, `doctor`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `schema`, `grammar`, `conformance`,
+`doctor`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.

@@ -171,7 +171,7 @@ def _why_not_compiled(config: EngineConfig, spec: ModelInfo, compiled: str) -> s
         return f"is for models whose matrices are in floating point and are computed natively; {config.model} is not one"
     if config.dtype not in ("auto", "float32") and compiled == "compiled":
         return f'computes in float32, and dtype="{config.dtype}" was asked for'
-    return None if is_available() else "needs a C compiler, or a wheel made with one, and a processor with AVX2"
+    return None if is_available() else "needs a C compiler, or a wheel made with one, and a processor with AVX2 or DotProd"
 
 
 def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: int) -> int:

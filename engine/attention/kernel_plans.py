@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from ..kv_cache.tensors import KVCache
 from .decode_batch import DecodeBatch
 from .methods import Attend, fused
 from .paged import (
+    MAX_SHORT,
     AttentionPlan,
     Chunks,
     LayerCall,
@@ -63,30 +65,33 @@ class KernelPlan:
 
 
 class CompiledPlan:
-    """A plan for the compiled code of `kernels/cpu`, which attends rows with one new token; for the others, and for layers that it
-    does not cover, there are plans for plain PyTorch, made when they are first asked for."""
+    """A plan for the compiled code of `kernels/cpu`, which attends sequences with few new tokens: each token is a row that sees
+    those before it. For longer chunks, and for layers that it does not cover, there are plans for plain PyTorch, made when they
+    are first asked for."""
 
     def __init__(self, spans: Sequence[Span], cache: KVCache, windows: Iterable[Window]) -> None:
         self._spans, self._cache, self._windows = spans, cache, tuple(windows)
-        self.num_singles = count_decodes(spans)
-        singles = spans[: self.num_singles]
-        lengths = np.array([num_past + 1 for num_past, _, _ in singles], np.int64)
-        self.max_tokens = int(lengths.max())
-        self.tables = torch.from_numpy(padded_tables(singles, self.max_tokens, cache.block_size))
-        self.lengths, self.slots = torch.from_numpy(lengths), torch.from_numpy(slots_of(spans, cache.block_size))
+        short = few_new(spans)
+        counts = [num_new for _, num_new, _ in short]
+        lengths = np.concatenate([np.arange(past + 1, past + new + 1, dtype=np.int64) for past, new, _ in short])
+        self.num_short, self.num_rows, self.max_tokens = len(short), len(lengths), int(lengths.max())
+        tables = padded_tables(short, self.max_tokens, cache.block_size)
+        tables = tables if len(lengths) == len(short) else tables.repeat(counts, axis=0)
+        self.tables, self.lengths = torch.from_numpy(tables), torch.from_numpy(lengths)
+        self.slots = torch.from_numpy(slots_of(spans, cache.block_size))
 
     @property
-    def is_single(self) -> bool:
-        """Every sequence has one new token."""
-        return self.num_singles == len(self._spans)
+    def is_whole(self) -> bool:
+        """Every sequence has few new tokens."""
+        return self.num_short == len(self._spans)
 
     def attend(self, query: Tensor, cache: KVCache, call: LayerCall) -> Tensor:
         if not (covers_compiled(cache, call) and query.dtype == torch.float32):
             return self._plain.attend(query, cache, call)
         scale = query.shape[-1] ** -0.5 if call.scoring.scale is None else call.scoring.scale
         memory, window = (cache.keys[call.layer], cache.values[call.layer]), call.window if isinstance(call.window, int) else None
-        single = between.attend(query[: self.num_singles], memory, self.tables, self.lengths, self.max_tokens, scale, window)
-        return single if self.is_single else torch.cat((single, self._rest.attend(query[self.num_singles :], cache, call)))
+        short = between.attend(query[: self.num_rows], memory, self.tables, self.lengths, self.max_tokens, scale, window)
+        return short if self.is_whole else torch.cat((short, self._rest.attend(query[self.num_rows :], cache, call)))
 
     @cached_property
     def _plain(self) -> AttentionPlan:
@@ -94,7 +99,12 @@ class CompiledPlan:
 
     @cached_property
     def _rest(self) -> AttentionPlan:
-        return plan_attention(self._spans[self.num_singles :], self._cache, self._windows)
+        return plan_attention(self._spans[self.num_short :], self._cache, self._windows)
+
+
+def few_new(spans: Sequence[Span]) -> list[Span]:
+    """The sequences with few new tokens that come before all others."""
+    return list(takewhile(lambda span: span[1] <= MAX_SHORT, spans))
 
 
 def covers_compiled(cache: KVCache, call: LayerCall) -> bool:
@@ -126,11 +136,12 @@ def step_plan(
 ) -> Plan:
     """How a step attends: by the kernels where Triton is used and the method is `fused`, else in plain PyTorch.
 
-    `is_compiled`: rows with one new token by the compiled code of `kernels/cpu`, where it covers a layer and the method is `fused`.
+    `is_compiled`: sequences with few new tokens by the compiled code of `kernels/cpu`, where it covers a layer and the method is
+    `fused`.
     """
     windows = set(windows)
     if not uses_triton or method is not fused or not _covers_any(cache, windows):
-        if is_compiled and method is fused and count_decodes(spans):
+        if is_compiled and method is fused and few_new(spans):
             return CompiledPlan(spans, cache, windows)
         return plan_attention(spans, cache, windows, method)
     plain = None if _covers_all(cache, windows) else plan_attention(spans, cache, windows, method)

@@ -1,6 +1,6 @@
 """Which decoders are computed by compiled code a step at a time, and how they are handed to it: see `kernels/cpu/decoder.py`.
 
-A step has one new token of each sequence and no adapters. Layers have Llama's parts: attention that is not latent, RMS norms, a
+A step has few new tokens of each sequence and no adapters. Layers have Llama's parts: attention that is not latent, RMS norms, a
 gated MLP, no experts, caps or sinks; what a family has else is computed product by product, as prompts are.
 """
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...kernels import cpu
 from ...kernels.cpu import decoder as compiled
 from ..attention.kernel_plans import CompiledPlan, covers_compiled
 from ..attention.paged import Chunks, LayerCall, Plan
@@ -32,8 +31,8 @@ class CompiledSteps:
     spec: ModelSpec
 
     def takes(self, plan: Plan, cache: KVCache, num_rows: int) -> bool:
-        """Whether a step is computed here. Floating-point matrices are better off elsewhere with many rows."""
-        if not isinstance(plan, CompiledPlan) or not plan.is_single or (self.decoder.has_floats and num_rows > cpu.MAX_FLOAT_ROWS):
+        """Whether a step is computed here."""
+        if not isinstance(plan, CompiledPlan) or not plan.is_whole or not self.decoder.is_good_for(num_rows):
             return False
         return covers_compiled(cache, LayerCall(0, self.spec.head_dim, scoring=self.spec.scoring))
 

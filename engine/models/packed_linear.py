@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...kernels import quantized
 from ...kernels.backend import Backend
-from ...kernels.cpu import MAX_FLOAT_ROWS, Product
+from ...kernels.cpu import Product
 from ...kernels.quantized import Packed
 from ..quantization.linears import ExpertwiseMlp
 from .linear import DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
@@ -27,7 +27,7 @@ class PackedRows:
 
     def multiply(self, x: Tensor) -> Tensor:
         """x W^T."""
-        if self.product is not None and (not self.product.has_floats or x.shape[0] <= MAX_FLOAT_ROWS):
+        if self.product is not None and self.product.is_good_for(x.shape[0]):
             return self.product(x).to(x.dtype)
         products = [quantized.multiply(x, part, backend=self.backend) for part in self.parts]
         joined = products[0] if len(products) == 1 else torch.cat(products, dim=1)

@@ -4,9 +4,9 @@ A product of few rows costs what reading the matrix costs. So blocks are never w
 bits once, 32 at a time, and integers are multiplied by integers (as llama.cpp does). Matrices in floating point are multiplied by
 activations as they are.
 
-    native/    C: `kernel.h` has the products, `between.h` what lies between them, each written once; simd_*.h what an instruction
-               set calls its instructions (AVX-512 with VNNI, AVX2); `products.c`, `between.c` and `decoder.c` what is called from
-               here; `threads.c` the pool
+    native/    C: `kernel.h` has the products, `between.h` what lies between them, `pick.h` the most probable tokens, each written
+               once; simd_*.h what an instruction set calls its instructions (AVX-512 with VNNI, AVX2, NEON); `products.c`,
+               `between.c`, `pick.c` and `decoder.c` what is called from here; `threads.c` the pool
     between.py norms, turned heads, attention, gates
     decoder.py all layers of a step in one call
     library.py where the compiled library comes from, and when there is none
@@ -26,11 +26,12 @@ from torch import Tensor
 from ..quantized.blocks import Packed
 from .library import Matrix, loaded
 
-__all__ = ["MAX_FLOAT_ROWS", "Product", "is_available", "use_instructions"]
+__all__ = ["Product", "is_available", "use_instructions"]
 
 TYPES = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4", "F32", "F16", "BF16")
 FLOAT_TYPES = ("F32", "F16", "BF16")
-MAX_FLOAT_ROWS = 16  # of activations; more are better off with a product that is blocked for them
+FEW_FLOATS = 16  # rows of activations; with AVX2 more are better off with a product that is blocked for them
+WIDE = 16  # lanes of AVX-512
 LEAST_ROWS = 16  # of a matrix of integers: as many as are computed together
 
 
@@ -50,7 +51,7 @@ class Product:
         found = loaded()
         if found is None:
             raise RuntimeError("no compiled products for this processor")
-        self._multiply = found.maskwright_multiply
+        self._multiply, self._lanes = found.maskwright_multiply, found.maskwright_lanes
         self._kept = [_at_least(part, LEAST_ROWS) for part in parts]  # whose memory is pointed to
         self.has_floats = any(part.type.name in FLOAT_TYPES for part in parts)
         self.num_columns, self.num_rows = parts[0].num_columns, sum(part.num_rows for part in parts)
@@ -70,6 +71,10 @@ class Product:
         real[order] = torch.arange(self.num_rows, dtype=torch.int32)
         places[is_real] = real
         return places
+
+    def is_good_for(self, num_rows: int) -> bool:
+        """Whether nothing else is known to multiply as many rows of activations faster."""
+        return not self.has_floats or num_rows <= FEW_FLOATS or self._lanes() == WIDE
 
     @property
     def addresses(self) -> tuple[int, int | None]:
@@ -107,6 +112,6 @@ def _at_least(part: Packed, num_rows: int) -> Packed:
 
 
 def use_instructions(name: str) -> bool:
-    """Compute by "avx512", "avx2" or "auto", the best that there is, from here on; False where the processor lacks them."""
+    """Compute by "avx512", "avx2", "neon" or "auto", the best that there is, from here on; False where the processor lacks them."""
     found = loaded()
     return found is not None and bool(found.maskwright_use(ctypes.c_char_p(name.encode())))

@@ -1,4 +1,4 @@
-"""A step in which every sequence has one new token, from embedded tokens to logits in one call of compiled code.
+"""A step in which every sequence has few new tokens, from embedded tokens to logits in one call of compiled code.
 
 It computes what the layers of `engine/models` compute product by product, by the same functions: bit by bit the same logits,
 without the microseconds that Python and PyTorch take between two products. All tensors are float32 and on a CPU.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import Product
+from . import FEW_FLOATS, Product
 from .between import ACTIVATIONS, VECTOR
 from .library import loaded
 
@@ -96,9 +96,9 @@ class Shape(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Where the keys and values of each sequence are, and which it sees: see `between.attend`."""
+    """Where the keys and values are that each new token sees: see `between.attend`."""
 
-    slots: Tensor  # int64 [num_rows]: of the new token
+    slots: Tensor  # int64 [num_rows]: of its own
     tables: Tensor  # int64 [num_rows, width]
     lengths: Tensor  # int64 [num_rows]
     max_tokens: int
@@ -114,7 +114,11 @@ class CompiledDecoder:
         table = (ctypes.addressof(self._table), _linear(head), final_norm.data_ptr())
         self._decoder = _Decoder(*table, len(layers), *sizes, shape.eps, shape.scale)
         self._cache: object = None  # that the table points to
-        self.has_floats = any(matrix.product.has_floats for matrix in (head, *(m for layer in layers for m in _matrices(layer))))
+        self._products = [matrix.product for matrix in (head, *(m for layer in layers for m in _matrices(layer)))]
+
+    def is_good_for(self, num_rows: int) -> bool:
+        """Whether nothing else is known to compute as many rows faster."""
+        return num_rows <= FEW_FLOATS or all(product.is_good_for(num_rows) for product in self._products)
 
     def use_cache(self, cache: object, keys: Sequence[Tensor], values: Sequence[Tensor], block_size: int) -> None:
         """Read and write this cache from here on: keys and values of each layer, [num_places, num_kv_heads, head_dim]."""

@@ -12,10 +12,10 @@ from maskwright.kernels import cpu
 from maskwright.kernels.cpu import between
 from maskwright.kernels.moe import ACTIVATIONS
 
-pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2")
+pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
 
 
-@pytest.fixture(autouse=True, params=["avx512", "avx2"])
+@pytest.fixture(autouse=True, params=["avx512", "avx2", "neon"])
 def instructions(request: pytest.FixtureRequest) -> Iterator[None]:
     if not cpu.use_instructions(request.param):
         pytest.skip(f"this processor has no {request.param}")

@@ -14,11 +14,11 @@ from maskwright.kernels.sampler.interface import MISSING, UNCONSTRAINED, Sampler
 from maskwright.sampling import BatchPacker, SamplingParams
 from maskwright.sampling.sequence import SequenceSampling
 
-pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2")
+pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
 ODD = [float("nan"), float("inf"), float("-inf"), 3e38, -3e38, 0.0, -0.0]
 
 
-@pytest.fixture(autouse=True, params=["avx512", "avx2"])
+@pytest.fixture(autouse=True, params=["avx512", "avx2", "neon"])
 def instructions(request: pytest.FixtureRequest) -> Iterator[None]:
     if not cpu.use_instructions(request.param):
         pytest.skip(f"this processor has no {request.param}")

@@ -1,4 +1,4 @@
-/* A step of a decoder in which every sequence has one new token, in one call: from embedded tokens to logits. It is what layers.py and
+/* A step of a decoder in which every sequence has few new tokens, in one call: from embedded tokens to logits. It is what layers.py and
    modules.py compute product by product, by the same functions in the same order, and has the same bits. */
 
 #include "products.h"

@@ -342,9 +342,12 @@ static inline __attribute__((always_inline)) Floats some_floats(int type, const 
 }
 
 static inline float total(const Floats *partial) {
-  Floats sum = partial[0];
-  for (int p = 1; p < PARTIAL; p++) sum += partial[p];
-  return lanes_added(sum);
+  Floats sums[PARTIAL];
+  for (int p = 0; p < PARTIAL; p++) sums[p] = partial[p];
+  for (int half = PARTIAL / 2; half > 0; half /= 2) {
+    for (int p = 0; p < half; p++) sums[p] += sums[p + half];
+  }
+  return lanes_added(sums[0]);
 }
 
 /* `rows` rows of the matrix at `data` times `tile` rows of x. */

@@ -9,9 +9,19 @@
 
 #define FLOAT_ROWS 16
 #define LEAST_WORK 16384 /* bytes of weights times rows that are worth taking at a time: about half a microsecond */
-#define ROWS_AT_ONCE 128 /* of activations: what stays in the second cache while all matrices pass */
+#define ROWS_AT_ONCE 128 /* of activations, at most: what stays in the second cache while all matrices pass */
+#define FLOATS_AT_ONCE (1 << 17) /* the same of activations that are not rounded, in numbers */
 
-extern const InstructionSet maskwright_avx512, maskwright_avx2;
+extern const InstructionSet maskwright_avx512, maskwright_avx2, maskwright_neon;
+
+#if defined(__aarch64__)
+#if defined(__linux__)
+#include <sys/auxv.h>
+static int has_dot_products(void) { return (getauxval(AT_HWCAP) >> 20 & 1) != 0; } /* HWCAP_ASIMDDP */
+#else
+static int has_dot_products(void) { return 1; } /* Apple's processors have them */
+#endif
+#endif
 
 /* The best set that this processor has, or the one that is named; NULL where there is none. */
 const InstructionSet *maskwright_chosen;
@@ -25,9 +35,14 @@ static const InstructionSet *found(const char *name) {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     return &maskwright_avx512;
   if ((any || strcmp(name, "avx2") == 0) && has_avx2) return &maskwright_avx2;
+#elif defined(__aarch64__)
+  if ((any || strcmp(name, "neon") == 0) && has_dot_products()) return &maskwright_neon;
 #endif
   return NULL;
 }
+
+/* How many rows of a matrix of integers the instructions in use compute together. */
+int maskwright_lanes(void) { return maskwright_chosen->lanes; }
 
 /* Use an instruction set from here on, "auto" for the best. Returns 1, or 0 if this processor does not have it. */
 int maskwright_use(const char *name) {
@@ -66,6 +81,7 @@ typedef struct {
   float *scales;
   int32_t *sums;
   int64_t num_groups; /* of rows of all matrices */
+  int64_t rows_at_once; /* of activations */
 } Product;
 
 static void round_rows(void *context, int64_t begin, int64_t end) {
@@ -89,8 +105,8 @@ static void multiply_groups(void *context, int64_t begin, int64_t end) {
   static _Thread_local float scratch[ROWS_AT_ONCE * 16] __attribute__((aligned(64)));
   Product *product = context;
   for (int64_t place = begin; place < end; place++) {
-    int64_t row = place / product->num_groups * ROWS_AT_ONCE, group = place % product->num_groups;
-    int64_t left = product->x.num_rows - row, count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+    int64_t row = place / product->num_groups * product->rows_at_once, group = place % product->num_groups;
+    int64_t left = product->x.num_rows - row, count = left < product->rows_at_once ? left : product->rows_at_once;
     const Matrix *matrix = product->parts;
     for (int64_t size; group >= (size = num_groups(product->set, matrix)); matrix++) group -= size;
     Output output = product->output;
@@ -112,11 +128,15 @@ int maskwright_multiply(const Matrix *parts, int num_parts, const float *x, int6
                         int64_t out_stride, const int32_t *places, int num_threads) {
   static _Thread_local void *memory;
   static _Thread_local size_t size;
-  Product product = {maskwright_chosen, parts, {out, out_stride, places}, {NULL, NULL, NULL, num_rows, parts->num_columns}, x, x_stride, NULL, NULL, NULL, 0};
-  int has_integers = 0;
+  Product product = {maskwright_chosen, parts, {out, out_stride, places}, {NULL, NULL, NULL, num_rows, parts->num_columns}, x, x_stride, NULL, NULL, NULL, 0, ROWS_AT_ONCE};
+  int has_integers = 0, has_floats = 0;
   for (int i = 0; i < num_parts; i++) {
     product.num_groups += num_groups(maskwright_chosen, parts + i);
-    has_integers |= !is_float(parts + i);
+    has_integers |= !is_float(parts + i), has_floats |= is_float(parts + i);
+  }
+  if (has_floats && parts->num_columns * ROWS_AT_ONCE > FLOATS_AT_ONCE) {
+    product.rows_at_once = FLOATS_AT_ONCE / parts->num_columns / 4 * 4; /* four are computed together */
+    if (product.rows_at_once < 16) product.rows_at_once = 16;
   }
   if (has_integers) {
     size_t num_quants = (size_t)(num_rows * parts->num_columns);
@@ -126,7 +146,7 @@ int maskwright_multiply(const Matrix *parts, int num_parts, const float *x, int6
     product.x.quants = quants, product.x.scales = product.scales, product.x.sums = product.sums;
     run_in_parallel(round_rows, &product, num_rows, 4, num_threads);
   }
-  int64_t count = product.num_groups * ((num_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), work = 0;
+  int64_t count = product.num_groups * ((num_rows + product.rows_at_once - 1) / product.rows_at_once), work = 0;
   for (int i = 0; i < num_parts; i++) work += parts[i].num_rows * parts[i].row_bytes * num_rows;
   int64_t grain = count * LEAST_WORK / (work + 1);
   run_in_parallel(multiply_groups, &product, count, grain < 1 ? 1 : grain, num_threads);

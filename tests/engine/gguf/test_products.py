@@ -19,7 +19,7 @@ from ..models import test_decoder
 from .test_models import BLOCKS, K_BLOCKS, MODELS
 from .writing import Kind, write_gguf
 
-needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2")
+needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
 
 
 def chosen(path: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch, **options: str) -> str:
@@ -83,7 +83,7 @@ WHOLE = ("llama", "llama-biased-tied", "llama-rope-factors", "llama-yarn", "llam
 @pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.BF16], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "phi3-long"])  # whose factors are those of narrower heads
 def test_a_step_in_one_call_has_the_bits_of_one_product_by_product(name: str, kind: Kind, tmp_path: Path) -> None:
-    """Prompts, then steps of single tokens in which sequences of other lengths take part, and change places."""
+    """Prompts, then steps of few tokens in which sequences of other lengths take part, and change places."""
     class_name, changes = MODELS[name]
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, **BLOCKS}
     folder = save_tiny_model(tmp_path / "folder", class_name, {**changes, **sizes}).folder
@@ -99,6 +99,7 @@ def test_a_step_in_one_call_has_the_bits_of_one_product_by_product(name: str, ki
         steps = [[(tokens[:12], 0, first)], [(tokens[:20], 0, second)]]
         steps += [[(tokens[12 + i : 13 + i], 12 + i, first), (tokens[20 + i : 21 + i], 20 + i, second)] for i in range(3)]
         steps += [[(tokens[23:24], 23, second), (tokens[15:16], 15, first)], [(tokens[24:25], 24, second)]]
+        steps += [[(tokens[16:17], 16, first), (tokens[25:29], 25, second)], [(tokens[17:30], 17, first)]]
         found = torch.cat([test_decoder.forward(model, cache, step) for step in steps])
         return torch.cat((found, torch.cat([keys[:24].flatten() for keys in cache.keys]).view(-1, 1).expand(-1, found.shape[1])))
 

@@ -17,7 +17,7 @@ from maskwright.kernels.cpu import is_available
 from ..conftest import save_tiny_model
 from . import test_decoder
 
-needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2")
+needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
 WIDE = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
 MODELS = {
     "llama-tied": ("LlamaConfig", {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}),

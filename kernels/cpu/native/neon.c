@@ -1,0 +1,22 @@
+#include "products.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+#else
+#pragma GCC target("arch=armv8.2-a+dotprod")
+#endif
+
+#include "simd_neon.h"
+#include "kernel.h"
+#include "between.h"
+#include "pick.h"
+
+const InstructionSet maskwright_neon = {LANES, quantize, multiply, multiply_floats, add_and_normalize, gated, turn_head, attend, join, most_of, sum_of};
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif
