@@ -180,7 +180,7 @@ def rounded_kernel(
             sums -= weight_sums[:, None] * zero[None, :]
         scale = tl.load(scale_row).to(tl.float32)
         total = sums.to(tl.float32) * scale[:, None] * tl.load(x_scales + given)[None, :]
-    store_tile(total, out, row, column, num_rows, matrix_rows)
+    store_tile(total, out, row, is_row, column, num_rows, matrix_rows)
 
 
 def can_multiply(matrix: Scaled, rounding: Rounding) -> bool:
