@@ -254,6 +254,8 @@ def load_decoder(
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for,
     UnsupportedModel when one is of a type that cannot be read.
     """
+    if offload_bytes and rounds_activations:
+        raise ValueError("compiled products point to the memory that matrices lie in: they cannot be streamed")
     if is_gguf(folder):
         weights, linears, stream = read_gguf_weights(
             folder, spec, dtype, device, rounds_activations=rounds_activations, backend=backend, offload_bytes=offload_bytes

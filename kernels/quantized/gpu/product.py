@@ -91,7 +91,7 @@ def _rows(blocks, num_rows, BLOCK_M: tl.constexpr):
         return row, tl.load(blocks.pairs + row, mask=is_row, other=0), is_row, tl.load(blocks.expert + block)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def blocks_kernel(
     x,  # [num_rows, num_columns], rows x_stride apart
     data,  # uint8 [matrix_rows, row_bytes], of several matrices one under another
@@ -128,7 +128,7 @@ def blocks_kernel(
     store_tile(total, out, row, is_row, column, num_rows, matrix_rows)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def codes_kernel(
     x,  # [num_rows, num_columns], rows x_stride apart
     data,  # uint8 [matrix_rows, row_bytes], of several matrices one under another

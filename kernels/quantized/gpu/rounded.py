@@ -113,7 +113,7 @@ def _dot(weights, inputs, total, BLOCK_K: tl.constexpr):
         return tl.dot(codes[0], codes[1], total, max_num_imprecise_acc=BLOCK_K)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def rounded_kernel(
     codes,  # int8, or uint8 that are e4m3 [num_rows, num_columns]
     x_scales,  # float32 [num_rows, x_groups]
