@@ -289,7 +289,7 @@ class _Reader:
         return DecoderWeights(self.weights, linears, stream)
 
     def _host_layers(self, wanted: int) -> HostLayers:
-        sizes = ((name, sum(self._bytes(name, part) for part in parts)) for name, parts in self.parts.items())
+        sizes = ((name, sum(self._device_bytes(name, part) for part in parts)) for name, parts in self.parts.items())
         return HostLayers(chosen_layers(bytes_by_layer(sizes, self.spec.num_layers), wanted), self.device)
 
     def _is_lazy(self, name: str) -> bool:
@@ -343,6 +343,10 @@ class _Reader:
         rows = torch.arange(sum(part.shape[0] for part in parts))
         order = rows if source.finish is None else source.finish(rows)
         self.made[ours] = (JoinedLinear(linears, None if torch.equal(order, rows) else order.to(self.device)),)
+
+    def _device_bytes(self, name: str, part: Part) -> int:
+        """What a part takes, of which nothing is mapped."""
+        return self._bytes(name, part) if self._is_lazy(name) else math.prod(part.shape) * self.dtype.itemsize
 
     def _make_stack(self, ours: str, parts: list[Part]) -> None:
         codes = [self._codes(part) for part in parts]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...kernels.backend import Backend, uses_triton
 from ...kernels.cpu import Product
-from ...kernels.quantized import BLOCK_TYPES, Packed
+from ...kernels.quantized import BLOCK_TYPES, FLOATS, Packed
 from ...kernels.quantized.experts import stacked_blocks
 from ..errors import UnsupportedModel, WeightError
 from ..gguf.dequantization import dequantized
@@ -62,14 +62,14 @@ def read_gguf_weights(
     """
     checkpoint, sources = GgufCheckpoint(open_gguf(path), spec), sources_of(spec)
     checkpoint.check(sources.values())
+    stacked = checkpoint.stackable(sources) if uses_triton(backend, device) else frozenset()
     host = None
     if offload_bytes:
-        sizes = ((name, checkpoint.num_bytes(source, dtype, device)) for name, source in sources.items())
+        sizes = ((name, checkpoint.num_bytes(source, dtype, device, name in stacked)) for name, source in sources.items())
         host = HostLayers(chosen_layers(bytes_by_layer(sizes, spec.num_layers), offload_bytes), device)
     weights: dict[str, Tensor] = {}
     packed: dict[str, tuple[PackedRows, ...]] = {}
     stacks: dict[str, Stack] = {}
-    stacked = checkpoint.stackable(sources) if uses_triton(backend, device) else frozenset()
     for name, source in sources.items():
         if name in stacked:
             ours = name.removesuffix(".weight")
@@ -121,12 +121,15 @@ class GgufCheckpoint:
         return is_kind and all(self._find(name).type in BLOCK_TYPES for name, _ in source.parts)
 
     def stackable(self, sources: Mapping[str, Source]) -> frozenset[str]:
-        """The names of ours that are the matrices of experts, all of a layer's gate and up of one type, and its down."""
+        """The names of ours that are the matrices of experts, all of a layer's gate and up of one type, and its down.
+
+        Matrices of numbers are not among them: `kernels/moe` multiplies those.
+        """
         found: set[str] = set()
         for name in (name for name, source in sources.items() if source.holds == "experts" and name.endswith("gate_up.weight")):
             pair = (name, name.replace("gate_up", "down"))
             kinds = [{self._find(part).type for part, _ in sources[each].parts} for each in pair]
-            if all(len(types) == 1 and types <= BLOCK_TYPES.keys() for types in kinds):
+            if all(len(types) == 1 and types <= BLOCK_TYPES.keys() - FLOATS.keys() for types in kinds):
                 found |= set(pair)
         return frozenset(found)
 
@@ -136,9 +139,9 @@ class GgufCheckpoint:
         assert found is not None, "`stackable` has made sure"
         return found
 
-    def num_bytes(self, source: Source, dtype: torch.dtype, device: torch.device) -> int:
+    def num_bytes(self, source: Source, dtype: torch.dtype, device: torch.device, is_stacked: bool) -> int:
         """What the tensor takes in memory."""
-        if self.stays_packed(source, device):
+        if is_stacked or self.stays_packed(source, device):
             return sum(self._find(name).data.nbytes for name, _ in source.parts)
         return sum(math.prod(shape) for _, shape in source.parts) * (source.dtype or dtype).itemsize
 

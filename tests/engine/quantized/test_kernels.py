@@ -26,18 +26,18 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 def logits(model: Model) -> torch.Tensor:
     cache = model.allocate_cache(num_blocks=4, block_size=16)
-    return test_decoder.forward(model, cache, [(list(range(3, 22)), 0, [0, 1, 2, 3])])
+    return test_decoder.forward(model, cache, [(list(range(3, 20)), 0, [0, 1, 2, 3])])
 
 
 def folder_of(tmp_path: Path) -> Path:
     return save_tiny_model(tmp_path / "folder", "LlamaConfig", SIZES).folder
 
 
-@pytest.mark.parametrize("stored", ["Q8_0", "Q4_1", "fp8", "int8", "int4"])
+@pytest.mark.parametrize("stored", ["Q4_1", "fp8", "int4"])
 def test_a_model_computes_the_same_by_kernels(stored: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder_of(tmp_path)
     spec = read_spec(path)
-    if stored in ("fp8", "int8", "int4"):
+    if stored in ("fp8", "int4"):
         spec = replace(spec, quantization=stored)
     else:
         path = write_gguf(tmp_path / "model.gguf", path, Kind[stored])
@@ -55,11 +55,11 @@ def mixture_of(tmp_path: Path, name: str) -> Path:
     return save_tiny_model(tmp_path / "folder", f"{name}Config", {**SIZES, **changes}).folder
 
 
-@pytest.mark.parametrize(("name", "stored"), [("Mixtral", "Q4_0"), ("Qwen3Moe", "Q8_0"), ("Mixtral", "int4"), ("Qwen3Moe", "fp8"), ("Mixtral", "expanded")])
+@pytest.mark.parametrize(("name", "stored"), [("Qwen3Moe", "Q8_0"), ("Mixtral", "int4"), ("Mixtral", "expanded")])
 def test_experts_stay_packed_under_kernels(name: str, stored: str, tmp_path: Path) -> None:
     path = mixture_of(tmp_path, name)
     spec = read_spec(path)
-    if stored in ("fp8", "int4"):
+    if stored == "int4":
         spec = replace(spec, quantization=stored)
     else:
         other = {"ffn_up": Kind.Q8_0} if stored == "expanded" else {}  # gate and up of two types are not one matrix
