@@ -185,17 +185,17 @@ def codes_kernel(
 
 
 class Stacked(NamedTuple):
-    """Rows of x and the matrix, of `count` one under another, that each is multiplied by: those of `blocks.pairs`, in its order."""
+    """Rows of x and the matrix, of `num_matrices` one under another, that each is multiplied by: those of `blocks.pairs`, in its order."""
 
     blocks: Blocks
-    count: int
+    num_matrices: int
     block_m: int  # rows of a block
 
 
 def multiply_blocks(x: Tensor, matrix: Packed, stack: Stacked | None = None) -> Tensor:
     """x W^T, [num_rows of x, num_rows of W], in the dtype of x [num_rows, columns].
 
-    With `stack` the rows of W that each pair asks for, float32 [num_pairs, num_rows of W / count].
+    With `stack` the rows of W that each pair asks for, float32 [num_pairs, num_rows of W / num_matrices].
     """
     kind, data = matrix.type.name, matrix.data.contiguous()
     if data.data_ptr() % ALIGNMENT.get(kind, 2):
@@ -249,7 +249,7 @@ class _Launch:
         if stack is None:
             num_rows, programs, splits = len(x), triton.cdiv(len(x), tile.block_m), splits_of(len(x), matrix_rows, columns, tile)
         else:
-            matrix_rows //= stack.count
+            matrix_rows //= stack.num_matrices
             num_rows, programs, splits = len(stack.blocks.pairs), len(stack.blocks.expert), 1
         self.dtype = x.dtype if stack is None else torch.float32
         chunk = triton.cdiv(triton.cdiv(columns, splits), self.tile.block_k) * self.tile.block_k
