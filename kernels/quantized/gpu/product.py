@@ -185,7 +185,7 @@ def codes_kernel(
 
 
 class Stacked(NamedTuple):
-    """Rows of x and the matrix, of `num_matrices` one under another, that each is multiplied by: those of `blocks.pairs`, in its order."""
+    """Which rows of x are multiplied by which of `num_matrices` one under another: the rows `blocks.pairs`, in its order."""
 
     blocks: Blocks
     num_matrices: int
