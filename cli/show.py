@@ -103,7 +103,9 @@ def show_timing(num_tokens: int, seconds: float, load_seconds: float, footprint:
     rate = num_tokens / seconds if seconds else 0.0
     notices.print(f"{num_tokens} tokens in {seconds:.2f} s ({rate:.0f} a second); ready after {load_seconds:.1f} s", style="dim")
     weights, cache = footprint.weight_bytes / 1e6, footprint.cache_bytes / 1e6
-    notices.print(f"{weights:.0f} MB of weights, {cache:.0f} MB of KV cache", style="dim")
+    host = footprint.host_weight_bytes / 1e6
+    streamed = f", {host:.0f} MB of weights in host memory" if host else ""
+    notices.print(f"{weights:.0f} MB of weights, {cache:.0f} MB of KV cache{streamed}", style="dim")
 
 
 @contextmanager

@@ -98,7 +98,8 @@ class Engine:
     def footprint(self) -> Footprint:
         """What it takes of the machine."""
         cache_bytes = self.limits.num_blocks * self.runner.decoder.block_bytes(self.limits.block_size)
-        return Footprint(self.runner.decoder.num_bytes, cache_bytes, threads_used(self.threads))
+        model = self.runner.decoder
+        return Footprint(model.num_bytes, cache_bytes, threads_used(self.threads), model.host_bytes)
 
     # ---- requests
 

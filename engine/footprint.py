@@ -12,3 +12,4 @@ class Footprint:
     weight_bytes: int  # packed and mapped matrices as they are in the file
     cache_bytes: int  # of the KV cache, or pool of states
     num_threads: int  # of a step
+    host_weight_bytes: int = 0  # of layers that are streamed from host memory

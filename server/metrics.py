@@ -75,6 +75,7 @@ class Metrics:
         self.http = HttpMetrics(self._registry)
         for name, help, value in (
             ("maskwright:weight_bytes", "Memory of the weights; packed ones as they are in the file.", footprint.weight_bytes),
+            ("maskwright:host_weight_bytes", "Weights streamed from host memory.", footprint.host_weight_bytes),
             ("maskwright:kv_cache_bytes", "Memory of the KV cache.", footprint.cache_bytes),
         ):
             Gauge(name, help, LABELS, registry=self._registry).labels(model_name, ENGINE).set(value)

@@ -104,6 +104,8 @@ def told_of(service: Service, url: str) -> Iterator[tuple[int, str]]:
     config, footprint = llm.config, llm.driver.footprint
     threads = f"{footprint.num_threads} thread{'' if footprint.num_threads == 1 else 's'}"
     weights, cache = f"{footprint.weight_bytes / 1e6:,.0f} MB", f"{footprint.cache_bytes / 1e6:,.0f} MB"
+    if footprint.host_weight_bytes:
+        weights += f" (and {footprint.host_weight_bytes / 1e6:,.0f} MB in host memory)"
     yield logging.INFO, f"model {service.model_name}: {weights} of weights in {config.dtype} on {config.device}, {threads}"
     room = f"{config.num_kv_blocks:,} blocks of {config.block_size:,} tokens"
     yield logging.INFO, f"context {service.model_len:,} tokens; KV cache {cache}, {room}"

@@ -11,23 +11,24 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ...kernels.backend import Backend
+from ...kernels.backend import Backend, uses_triton
 from ...kernels.cpu import Product
 from ...kernels.quantized import BLOCK_TYPES, Packed, scaled
+from ...kernels.quantized.experts import stacked_codes
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
 from ..device.memory import free_bytes
 from ..errors import WeightError
 from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
 from ..offload.layer_stream import LayerStream
-from ..quantization.linears import ExpertwiseMlp, JoinedLinear, ScaledEmbedding, ScaledLinear
+from ..quantization.linears import ExpertwiseMlp, JoinedLinear, ScaledEmbedding, ScaledLinear, Stack, stacked_mlp
 from ..quantization.online import OnlineKind, can_quantize, quantized
 from ..quantization.plan import Plan
 from ..quantization.scheme import FLOATS, BadTensor, Scheme, Stored
@@ -43,6 +44,7 @@ LEAST_MAPPED = 1 << 20  # bytes of a joined matrix: below, one product of a copy
 _OF_CACHES = (  # of keys and values in 8 bits: `kv_dtype` needs none
     ".k_scale", ".v_scale", ".kv_scale", ".k_zero_point", ".v_zero_point", ".k_proj.output_scale", ".v_proj.output_scale",
 )  # fmt: skip
+_OF_ITS_OWN = frozenset({"g_idx", "weight_g_idx", "input_scale", "input_zero_point"})  # an order, or inputs, of one matrix
 HALVES = ("F16", "BF16")
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -57,6 +59,8 @@ class MadeLinears:
     made: Mapping[str, tuple[Linear, ...]]
     embeddings: Mapping[str, Embedding]
     weights: Mapping[str, Tensor]
+    stacks: Mapping[str, Stack] = field(default_factory=dict)  # of experts whose matrices kernels multiply, likewise
+    num_experts: int = 0
 
     @property
     def _dense(self) -> DenseLinears:
@@ -74,6 +78,8 @@ class MadeLinears:
         return self._dense.per_head(name)
 
     def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
+        if f"{name}.down" in self.stacks:
+            return stacked_mlp(self.stacks, name, self.num_experts, activation, scales_input)
         if f"{name}.down" not in self.made:
             return self._dense.grouped_mlp(name, activation, scales_input=scales_input, uses_triton=uses_triton)
         return ExpertwiseMlp(self.made[f"{name}.gate_up"], self.made[f"{name}.down"], activation, scales_input)
@@ -190,6 +196,7 @@ class _Reader:
         self.weights: dict[str, Tensor] = {}
         self.made: dict[str, tuple[Linear, ...]] = {}
         self.embeddings: dict[str, Embedding] = {}
+        self.stacks: dict[str, Stack] = {}
 
     # ---- before anything is read
 
@@ -282,6 +289,8 @@ class _Reader:
                 self.weights[name] = finished([self._numbers(part, source) for part in parts], source)
             elif ours == "embedding":
                 self._make_embedding(parts)
+            elif self._is_stacked(name):
+                self._make_stack(ours, parts)
             elif source.holds == "experts":
                 self._make_experts(ours, parts)
             else:
@@ -293,15 +302,19 @@ class _Reader:
             if f"{name}.bias" in self.weights and isinstance(joined, JoinedLinear | PackedLinear):
                 self.made[name] = (replace(joined, bias=self.weights[f"{name}.bias"]),)
         stream = None if host is None else host.stream()
-        return DecoderWeights(self.weights, MadeLinears(self.made, self.embeddings, self.weights), stream)
+        num_experts = 0 if self.spec.experts is None else self.spec.experts.count
+        linears = MadeLinears(self.made, self.embeddings, self.weights, self.stacks, num_experts)
+        return DecoderWeights(self.weights, linears, stream)
 
     def _host_layers(self, wanted: int) -> HostLayers:
-        sizes = ((name, sum(self._bytes(name, part) for part in parts)) for name, parts in self.parts.items())
+        sizes = ((name, sum(self._device_bytes(name, part) for part in parts)) for name, parts in self.parts.items())
         return HostLayers(chosen_layers(bytes_by_layer(sizes, self.spec.num_layers), wanted), self.device)
 
     def _is_lazy(self, name: str) -> bool:
-        """Whether the parts become linear layers of their own. Experts are only where products may wait: on a CPU."""
+        """Whether the parts become linear layers of their own, of experts on a CPU only, or are stacked."""
         source, parts = self.sources[name], self.parts[name]
+        if self._is_stacked(name):
+            return True
         if source.holds == "values" or (source.holds == "experts" and self.device.type != "cpu"):
             return False
         if any(isinstance(part, Coded) or self._becomes_codes(name, part) or self._stays_half(name, part) for part in parts):
@@ -312,6 +325,18 @@ class _Reader:
         plain = [part for part in parts if isinstance(part, Plain)]
         is_as_computed = source.dtype in (None, self.dtype) and all(self._is_stored_as_computed(part) for part in plain)
         return size >= LEAST_MAPPED and is_as_computed
+
+    def _is_stacked(self, name: str) -> bool:
+        """Whether kernels multiply the matrices of a layer's experts as they are: all are stored alike, gate, up and down."""
+        if self.sources[name].holds != "experts" or not uses_triton(self.backend, self.device):
+            return False
+        pair = (name.replace(".down.", ".gate_up."), name.replace(".gate_up.", ".down."))
+        parts = [(each, part) for each in pair for part in self.parts[each]]
+        if all(self._becomes_codes(each, part) for each, part in parts):
+            return True
+        coded = [part for _, part in parts if isinstance(part, Coded)]
+        alike = len(coded) == len(parts) and all(part.scheme == coded[0].scheme for part in coded)
+        return alike and not any(_OF_ITS_OWN & part.names.keys() for part in coded)
 
     def _becomes_codes(self, name: str, part: Part) -> bool:
         """Whether the matrix is quantised now."""
@@ -341,6 +366,18 @@ class _Reader:
             self.made[ours] = (PackedLinear(self._packed(packed, order)),)
         else:
             self.made[ours] = (JoinedLinear(self._linears(ours, parts), order),)
+
+    def _device_bytes(self, name: str, part: Part) -> int:
+        """What a part takes, of which nothing is mapped."""
+        return self._bytes(name, part) if self._is_lazy(name) else math.prod(part.shape) * self.dtype.itemsize
+
+    def _make_stack(self, ours: str, parts: list[Part]) -> None:
+        codes = [self._codes(part) for part in parts]
+        matrices = stacked_codes([matrix for matrix, _ in codes])
+        if matrices is None:
+            raise WeightError(f"the experts of {ours} have scales of several types or shapes, and cannot be multiplied together")
+        self._hold(f"{ours}.0", matrices)
+        self.stacks[ours] = Stack(matrices, codes[0][1])
 
     def _make_experts(self, ours: str, parts: list[Part]) -> None:
         assert self.spec.experts is not None

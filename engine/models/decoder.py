@@ -266,6 +266,8 @@ def load_decoder(
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for,
     UnsupportedModel when one is of a type that cannot be read.
     """
+    if offload_bytes and is_compiled:
+        raise ValueError("compiled products point to the memory that matrices lie in: they cannot be streamed")
     if is_gguf(folder):
         weights, linears, stream = read_gguf_weights(
             folder, spec, dtype, device, is_compiled=is_compiled, backend=backend, offload_bytes=offload_bytes

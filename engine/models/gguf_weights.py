@@ -12,9 +12,10 @@ from typing import NamedTuple, NoReturn
 import torch
 from torch import Tensor
 
-from ...kernels.backend import Backend
+from ...kernels.backend import Backend, uses_triton
 from ...kernels.cpu import Product
-from ...kernels.quantized import BLOCK_TYPES, Packed
+from ...kernels.quantized import BLOCK_TYPES, FLOATS, Packed
+from ...kernels.quantized.experts import stacked_blocks
 from ..errors import UnsupportedModel, WeightError
 from ..gguf.dequantization import dequantized
 from ..gguf.files import GgufModel, open_gguf
@@ -22,6 +23,7 @@ from ..gguf.names import Names
 from ..gguf.reader import StoredTensor
 from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
 from ..offload.layer_stream import LayerStream
+from ..quantization.linears import Stack
 from .architecture import ModelSpec
 from .layout import Shape, Source, sources_of
 from .packed_linear import PackedLinears, PackedRows
@@ -60,13 +62,21 @@ def read_gguf_weights(
     """
     checkpoint, sources = GgufCheckpoint(open_gguf(path), spec), sources_of(spec)
     checkpoint.check(sources.values())
+    stacked = checkpoint.stackable(sources) if uses_triton(backend, device) else frozenset()
     host = None
     if offload_bytes:
-        sizes = ((name, checkpoint.num_bytes(source, dtype, device)) for name, source in sources.items())
+        sizes = ((name, checkpoint.num_bytes(source, dtype, device, name in stacked)) for name, source in sources.items())
         host = HostLayers(chosen_layers(bytes_by_layer(sizes, spec.num_layers), offload_bytes), device)
     weights: dict[str, Tensor] = {}
     packed: dict[str, tuple[PackedRows, ...]] = {}
+    stacks: dict[str, Stack] = {}
     for name, source in sources.items():
+        if name in stacked:
+            ours = name.removesuffix(".weight")
+            matrices = checkpoint.stack(source, device)
+            stacks[ours], weights[f"{ours}.blocks.0"] = Stack(matrices), matrices.data
+            _park(host, {f"{ours}.blocks.0": matrices.data})
+            continue
         if not checkpoint.stays_packed(source, device):
             weights[name] = checkpoint.read(source, dtype, device)
             _park(host, {name: weights[name]})
@@ -79,7 +89,8 @@ def read_gguf_weights(
         named = {f"{ours}.blocks.{number}": data for number, data in enumerate(blocks)}
         _park(host, named)
         weights |= named
-    return GgufWeights(weights, PackedLinears(packed, weights, dtype), None if host is None else host.stream())
+    num_experts = 0 if spec.experts is None else spec.experts.count
+    return GgufWeights(weights, PackedLinears(packed, weights, dtype, stacks, num_experts), None if host is None else host.stream())
 
 
 def _park(host: HostLayers | None, weights: Mapping[str, Tensor]) -> None:
@@ -105,13 +116,32 @@ class GgufCheckpoint:
         self._check_types()
 
     def stays_packed(self, source: Source, device: torch.device) -> bool:
-        """Whether all parts are matrices that can be multiplied as they are. Experts are only where products may wait: on a CPU."""
+        """Whether all parts are matrices that can be multiplied in turn. Experts are only where products may wait: on a CPU."""
         is_kind = source.holds == "rows" or (source.holds == "experts" and device.type == "cpu")
         return is_kind and all(self._find(name).type in BLOCK_TYPES for name, _ in source.parts)
 
-    def num_bytes(self, source: Source, dtype: torch.dtype, device: torch.device) -> int:
+    def stackable(self, sources: Mapping[str, Source]) -> frozenset[str]:
+        """The names of ours that are the matrices of experts, all of a layer's gate and up of one type, and its down.
+
+        Matrices of numbers are not among them: `kernels/moe` multiplies those.
+        """
+        found: set[str] = set()
+        for name in (name for name, source in sources.items() if source.holds == "experts" and name.endswith("gate_up.weight")):
+            pair = (name, name.replace("gate_up", "down"))
+            kinds = [{self._find(part).type for part, _ in sources[each].parts} for each in pair]
+            if all(len(types) == 1 and types <= BLOCK_TYPES.keys() - FLOATS.keys() for types in kinds):
+                found |= set(pair)
+        return frozenset(found)
+
+    def stack(self, source: Source, device: torch.device) -> Packed:
+        """All experts' matrices, one under another."""
+        found = stacked_blocks([self._blocks(name, device) for name, _ in source.parts])
+        assert found is not None, "`stackable` has made sure"
+        return found
+
+    def num_bytes(self, source: Source, dtype: torch.dtype, device: torch.device, is_stacked: bool) -> int:
         """What the tensor takes in memory."""
-        if self.stays_packed(source, device):
+        if is_stacked or self.stays_packed(source, device):
             return sum(self._find(name).data.nbytes for name, _ in source.parts)
         return sum(math.prod(shape) for _, shape in source.parts) * (source.dtype or dtype).itemsize
 

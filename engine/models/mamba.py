@@ -135,7 +135,7 @@ class Mamba:
         linears = linears or DenseLinears(weights)
         linears = linears if adapt is None else adapt(linears)
         self.spec, self.weights = spec, weights
-        self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
+        self.num_bytes, self.host_bytes = sum(tensor.nbytes for tensor in weights.values()), 0
         self._mixers = tuple(_Mixer(spec, weights, linears, f"layers.{index}.") for index in range(spec.num_layers))
         self._head = linears.linear(head_name(spec))  # hidden -> vocab
 

@@ -24,7 +24,8 @@ from .transformers_model import TransformersSpec
 class Model(Protocol):
     """`Any` below is the model's own: a KV cache or pool of states, and the plan of a step that goes with it."""
 
-    num_bytes: int  # of the weights in memory
+    num_bytes: int  # of the weights, on the device
+    host_bytes: int  # of those that are streamed from host memory
 
     @property
     def spec(self) -> ModelInfo: ...

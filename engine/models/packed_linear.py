@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from ...kernels import quantized
 from ...kernels.backend import Backend
 from ...kernels.cpu import Product
 from ...kernels.quantized import Packed
-from ..quantization.linears import ExpertwiseMlp
+from ..quantization.linears import ExpertwiseMlp, Stack, stacked_mlp
 from .linear import DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
 
 
@@ -72,6 +72,8 @@ class PackedLinears:
     packed: Mapping[str, tuple[PackedRows, ...]]
     weights: Mapping[str, Tensor]
     dtype: torch.dtype
+    stacks: Mapping[str, Stack] = field(default_factory=dict)  # of experts whose matrices kernels multiply, by the same names
+    num_experts: int = 0
 
     @property
     def _dense(self) -> DenseLinears:
@@ -91,6 +93,8 @@ class PackedLinears:
         return self._dense.per_head(name)
 
     def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
+        if f"{name}.down" in self.stacks:
+            return stacked_mlp(self.stacks, name, self.num_experts, activation, scales_input)
         if f"{name}.down" not in self.packed:
             return self._dense.grouped_mlp(name, activation, scales_input=scales_input, uses_triton=uses_triton)
         gate_up, down = (tuple(rows.multiply for rows in self.packed[f"{name}.{part}"]) for part in ("gate_up", "down"))

@@ -120,7 +120,7 @@ class TransformersModel:
         self.spec, self.module = spec, module
         self.uses_triton = uses_triton(backend, self.device)
         self.kv_dtype = kv_dtype or self.dtype
-        self.num_bytes = sum(parameter.nbytes for parameter in module.parameters())
+        self.num_bytes, self.host_bytes = sum(parameter.nbytes for parameter in module.parameters()), 0
         self._switchboard = _Switchboard()
         for part in module.modules():
             if hasattr(part, "layer_idx"):

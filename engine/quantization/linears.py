@@ -5,15 +5,18 @@ They keep to the protocols of `engine/models/linear.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from ...kernels.backend import Backend
+from ...kernels.fused.gated_activation import Activation
 from ...kernels.moe import ACTIVATIONS
-from ...kernels.quantized import scaled
+from ...kernels.quantized import experts, scaled
+from ...kernels.quantized.experts import Matrices
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
 
@@ -85,3 +88,35 @@ class ExpertwiseMlp:
     def _expert(self, expert: int, hidden: Tensor) -> Tensor:
         gate, up = self.gate_up[expert](hidden).chunk(2, dim=-1)
         return self.down[expert](ACTIVATIONS[self.activation](gate) * up)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The matrices of all experts, one under another, and what is done to their inputs."""
+
+    matrices: Matrices
+    rounding: Rounding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StackedMlp:
+    """A `GroupedMlp` whose matrices stay packed, computed by Triton kernels."""
+
+    gate_up: Stack
+    down: Stack
+    num_experts: int
+    activation: Activation
+    scales_input: bool = False
+
+    def __call__(self, hidden: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
+        roundings = (self.gate_up.rounding, self.down.rounding)
+        return experts.grouped_mlp(
+            hidden, self.gate_up.matrices, self.down.matrices, chosen, weights, self.activation, self.scales_input, roundings,
+            self.num_experts,
+        )  # fmt: skip
+
+
+def stacked_mlp(stacks: Mapping[str, Stack], name: str, num_experts: int, activation: str, scales_input: bool) -> StackedMlp:
+    """Of the stacks "NAME.gate_up" and "NAME.down"."""
+    gate_up, down = stacks[f"{name}.gate_up"], stacks[f"{name}.down"]
+    return StackedMlp(gate_up, down, num_experts, cast(Activation, activation), scales_input)

@@ -17,7 +17,7 @@ from . import reference
 from .blocks import BLOCK_TYPES, BlockType, Packed
 from .scratch import scratch
 
-__all__ = ["BLOCK_TYPES", "BlockType", "Packed", "dequantize", "multiply", "rows"]
+__all__ = ["BLOCK_TYPES", "FLOATS", "BlockType", "Packed", "dequantize", "multiply", "rows"]
 
 CPU_SCRATCH = 1 << 18  # weights that are unpacked at a time: 1 MB, what stays in the cache of a core
 GPU_SCRATCH = 1 << 24

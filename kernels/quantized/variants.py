@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..aot import Variant, all_members
+from ..moe.variants import BLOCKS
 from .blocks import BLOCK_TYPES
 from .codes import CODE_TYPES
 from .gpu.block_tiles import RUNS
@@ -16,17 +19,19 @@ SIZES = {"num_rows": "i32", "matrix_rows": "i32", "num_columns": "i32", "chunk":
 DIVISIBLE = ("matrix_rows", "num_columns", "chunk")  # by 16
 
 
-def blocks_variant(kind: str, num_rows: int) -> Variant:
+def blocks_variant(kind: str, num_rows: int, *, is_stack: bool = False) -> Variant:
     tile = blocks_tile(kind, num_rows)
-    arrays = {"x": "*bf16", "data": "*u8", "out": "*bf16"}
+    arrays: dict[str, Any] = {"x": "*bf16", "data": "*u8"}
+    arrays |= {"blocks": BLOCKS, "out": "*fp32"} if is_stack else {"out": "*bf16"}
     return Variant(
-        name=f"blocks bf16 {kind} {tile.block_m} rows",
+        name=f"blocks bf16 {kind} {tile.block_m} rows" + " of experts" * is_stack,
         kernel=blocks_kernel,
         types={**arrays, "x_stride": "i32", "row_bytes": "i32", **SIZES},
         constants={
-            "KIND": kind, "RUN": RUNS[kind], "BLOCK_M": tile.block_m, "BLOCK_N": BLOCK_N, "BLOCK_K": tile.block_k,
+            **({} if is_stack else {"blocks": None}), "KIND": kind, "RUN": RUNS[kind],
+            "BLOCK_M": tile.block_m, "BLOCK_N": BLOCK_N, "BLOCK_K": tile.block_k,
         },
-        aligned=[*arrays, "x_stride", "row_bytes", *DIVISIBLE],
+        aligned=[*all_members(arrays), "x_stride", "row_bytes", *DIVISIBLE],
         num_warps=tile.num_warps,
         fuse=True,
         max_registers=MAX_REGISTERS[tile.block_m],
@@ -36,18 +41,22 @@ def blocks_variant(kind: str, num_rows: int) -> Variant:
     )  # fmt: skip
 
 
-def codes_variant(name: str, num_rows: int, width: int, *, has_zeros: bool = False, has_float8: bool = True) -> Variant:
+def codes_variant(
+    name: str, num_rows: int, width: int, *, has_zeros: bool = False, has_float8: bool = True, is_stack: bool = False
+) -> Variant:
     """width: columns with a scale; FAR: all."""
     kind, values = CODE_TYPES[name], values_kind(name)
     values = values if has_float8 else "float8 bits"
     tile = codes_tile(kind, num_rows)
-    arrays = {"x": "*bf16", "data": "*u8", "scales": "*fp16", "zeros": "*u8", "table": "*fp32", "out": "*bf16"}
+    arrays: dict[str, Any] = {"x": "*bf16", "data": "*u8", "scales": "*fp16", "zeros": "*u8", "table": "*fp32"}
+    arrays |= {"blocks": BLOCKS, "out": "*fp32"} if is_stack else {"out": "*bf16"}
     absent: dict[str, None] = {} if values == "table" else {"table": None}
     absent |= {} if has_zeros else {"zeros": None}
+    absent |= {} if is_stack else {"blocks": None}
     shapes = {"x_stride": "i32", "row_bytes": "i32", "scale_stride": "i32", "height": "i32", "width": "i32"}
     return Variant(
         name=f"codes bf16 {name} {'of a row' if width == FAR else width} {tile.block_m} rows" + " zeros" * has_zeros
-        + " by bits" * (not has_float8),
+        + " by bits" * (not has_float8) + " of experts" * is_stack,
         kernel=codes_kernel,
         types={**arrays, **shapes, **SIZES},
         constants={
@@ -109,9 +118,12 @@ def round_variant(grid: str, *, is_fixed: bool = False, has_zeros: bool = False)
 VARIANTS = [
     *(blocks_variant(kind, 16) for kind in BLOCK_TYPES),
     *(blocks_variant(kind, num_rows) for kind in ("Q4_0", "Q4_K", "Q6_K", "Q8_0") for num_rows in (64, 128)),
+    *(blocks_variant("Q4_K", num_rows, is_stack=True) for num_rows in (16, 64)),
     codes_variant("uint4", 16, 128),
     codes_variant("uint4", 16, 128, has_zeros=True),
     codes_variant("uint4", 64, 128, has_zeros=True),
+    codes_variant("uint4", 16, 32, is_stack=True),
+    codes_variant("float8", 64, FAR, is_stack=True),
     codes_variant("uint4", 128, 32),
     codes_variant("uint2", 16, 64, has_zeros=True),
     codes_variant("uint3", 16, 64, has_zeros=True),

@@ -11,7 +11,9 @@ from torch import Tensor
 pytest.importorskip("triton")
 
 from maskwright.kernels import quantized
+from maskwright.kernels.moe import ACTIVATIONS
 from maskwright.kernels.quantized import BLOCK_TYPES, Packed, scaled, scaled_reference
+from maskwright.kernels.quantized.experts import grouped_mlp, stacked_blocks, stacked_codes
 from maskwright.kernels.quantized.gpu import product
 from maskwright.kernels.quantized.gpu.product import Tile, splits_of
 from maskwright.kernels.quantized.gpu.rounded import can_multiply, round_rows
@@ -216,3 +218,48 @@ def test_other_codes_are_multiplied_as_numbers(name: str, block: tuple[int, int]
     assert is_near(scaled.multiply(x, matrix, rounding, backend="triton"), rounding(x), scaled.dequantize(matrix), 1e-6)
     permuted = Scaled(matrix.type, matrix.data, matrix.scales, 300, matrix.block, None, torch.arange(300, device=DEVICE))
     assert not can_multiply(permuted, rounding)
+
+
+# ---- experts
+
+
+def one_by_one(hidden, weights_of, chosen, weights, activation, scales_input) -> Tensor:
+    """The obvious twin: every token through each of its experts, in numbers."""
+    output = torch.zeros_like(hidden)
+    for token in range(len(hidden)):
+        for expert, weight in zip(chosen[token].tolist(), weights[token], strict=True):
+            gate_up, down = weights_of(expert)
+            x = hidden[token] * weight if scales_input else hidden[token]
+            gate, up = (gate_up @ x).chunk(2)
+            result = down @ (ACTIVATIONS[activation](gate) * up)
+            output[token] += result if scales_input else result * weight
+    return output
+
+
+def experts_of(make: str, count: int, rows: int, columns: int) -> list[Packed] | list[Scaled]:
+    if make in BLOCK_TYPES:
+        return [columns_of(random_blocks(make, rows, seed=seed, most=60), columns) for seed in range(count)]
+    block = {"uint4": (1, 32), "float8": (50, 64), "uint8": (1, 999)}[make]
+    return [on_device(random_matrix(make, rows, columns, block, has_zeros=make == "uint4" and seed != 1, seed=3 * seed)) for seed in range(count)]
+
+
+@pytest.mark.parametrize(("make", "num_tokens", "scales_input"), [("Q8_0", 3, False), ("Q4_K", 40, True), ("uint4", 5, True), ("float8", 37, False), ("uint8", 1, False)])
+def test_packed_experts_compute_what_their_numbers_do(make: str, num_tokens: int, scales_input: bool) -> None:
+    """Some experts have nobody; blocks of 16 and of 64 rows; the last ones of experts are not full."""
+    count, hidden_size, size, per_token = 3, 256, 256, 2
+    gate_up, down = experts_of(make, count, 2 * size, hidden_size), experts_of(make, count, hidden_size, size)
+    is_blocks = make in BLOCK_TYPES
+    stack, numbers = (stacked_blocks, quantized.dequantize) if is_blocks else (stacked_codes, scaled.dequantize)
+    tables = [(numbers(one), numbers(other)) for one, other in zip(gate_up, down, strict=True)]
+    x = random_inputs(num_tokens, hidden_size) * (0.1 / hidden_size**0.5)
+    chosen = torch.stack([torch.arange(num_tokens) % 2, torch.full((num_tokens,), 2)], dim=1).to(DEVICE)
+    weights = torch.rand(num_tokens, per_token, generator=torch.Generator().manual_seed(2)).to(DEVICE)
+    found = grouped_mlp(x, stack(gate_up), stack(down), chosen, weights, "silu", scales_input, (None, None), count)
+    expected = one_by_one(x, lambda expert: tables[expert], chosen, weights, "silu", scales_input)
+    assert torch.allclose(found, expected, rtol=1e-3, atol=1e-5 * expected.abs().max().item())
+
+
+def test_matrices_of_several_forms_are_not_stacked() -> None:
+    assert stacked_blocks([columns_of(random_blocks(name, 3), 256) for name in ("Q4_0", "Q4_1")]) is None
+    assert stacked_codes([random_matrix("uint4", 3, 64, (1, 32)), random_matrix("uint4", 3, 64, (1, 64))]) is None
+    assert stacked_codes([random_matrix("uint4", 3, 64, (1, 32), ordered=False)]) is None

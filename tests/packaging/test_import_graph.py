@@ -27,7 +27,7 @@ CONSTRAINTS = [
     {"front_ends.json_schema"}, {"front_ends.cfg"}, {"front_ends.tags"}, {"capturing"}, {"lab"},
 ]  # fmt: skip
 ENGINE = [
-    {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf", "quantization"}, {"attention"}, {"models"}, {"adapters"},
+    {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf", "offload", "quantization"}, {"attention"}, {"models"}, {"adapters"},
     {"config", "requests", "conversion"},
     {"scheduling", "device_constraints", "search"}, {"features", "steps"}, {"drafts"}, {"loops"}, {"engine"}, {"assembly"},
     {"loader"}, {"sessions"},

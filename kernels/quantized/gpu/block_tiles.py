@@ -177,7 +177,7 @@ def _superblocks(row, run, first, num_columns, KIND: tl.constexpr, BLOCK_K: tl.c
         high = (_byte(of_group + 104 + part % 4) >> (part // 4) * 2) & 3
         scales = _half(of_group + 108) * ((low | high << 4) - 32).to(tl.float32)
         is_high = _fields(block, 1, 1, half * 4)  # 4 is subtracted where the bit is 0
-        return _times(scales, _fields(block + 32 + half * 32, 2, 3, 0) - (is_high ^ 1) * 4)
+        return _times(scales, (_fields(block + 32 + half * 32, 2, 3, 0) | is_high << 2) - 4)
     else:
         tl.static_assert(KIND == "Q6_K")
         block, of_group = row + (run // 2) * 210, row + (group // 16) * 210

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ...moe.gpu.experts import Blocks
 from ...triton_support import dot, has_float8
 from ..blocks import Packed
 from ..codes import CodeType, Scaled
@@ -70,18 +71,32 @@ def _inputs(x_row, first, is_row, num_columns, BLOCK_K: tl.constexpr):
 
 
 @triton.jit
-def store_tile(total, out, row, column, num_rows, matrix_rows):
+def store_tile(total, out, row, is_row, column, num_rows, matrix_rows):
     """total [BLOCK_N, BLOCK_M] into out [splits, num_rows, matrix_rows]."""
     split = tl.program_id(2).to(tl.int64)
     target = out + (split * num_rows + row)[None, :] * matrix_rows + column[:, None]
-    tl.store(target, total.to(out.dtype.element_ty), mask=(row < num_rows)[None, :] & (column < matrix_rows)[:, None])
+    tl.store(target, total.to(out.dtype.element_ty), mask=is_row[None, :] & (column < matrix_rows)[:, None])
 
 
 @triton.jit
+def _rows(blocks, num_rows, BLOCK_M: tl.constexpr):
+    """(rows of the product, rows of x, whether they are there, number of the matrix) of this program."""
+    if blocks is None:
+        row = tl.program_id(1).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+        return row, row, row < num_rows, tl.program_id(1).to(tl.int64) * 0
+    else:
+        block = tl.program_id(1)
+        row = tl.load(blocks.first + block) + tl.arange(0, BLOCK_M)
+        is_row = row < tl.load(blocks.stop + block)
+        return row, tl.load(blocks.pairs + row, mask=is_row, other=0), is_row, tl.load(blocks.expert + block)
+
+
+@triton.jit(do_not_specialize=["num_rows"])
 def blocks_kernel(
     x,  # [num_rows, num_columns], rows x_stride apart
-    data,  # uint8 [matrix_rows, row_bytes]
-    out,  # [SPLITS, num_rows, matrix_rows]
+    data,  # uint8 [matrix_rows, row_bytes], of several matrices one under another
+    blocks: Blocks,  # which rows of x are multiplied by which matrix, or None: all, by one
+    out,  # [SPLITS, num_rows, matrix_rows], with blocks as many rows as there are pairs
     x_stride,
     row_bytes,
     num_rows,
@@ -99,25 +114,29 @@ def blocks_kernel(
     Launched by `multiply_blocks` with the grid (matrix_rows / BLOCK_N, num_rows / BLOCK_M, SPLITS).
     """
     column = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.program_id(1).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    packed_row = data + tl.minimum(column, matrix_rows - 1).to(tl.int64)[:, None, None] * row_bytes
-    x_row = x + row * x_stride
+    row, given, is_row, matrix = _rows(blocks, num_rows, BLOCK_M)
+    packed_row = data + (matrix * matrix_rows + tl.minimum(column, matrix_rows - 1))[:, None, None] * row_bytes
+    x_row = x + given * x_stride
     begin = tl.program_id(2) * chunk
+    end = tl.minimum(begin + chunk, num_columns)
+    if blocks is not None:
+        end = tl.where(tl.sum(is_row.to(tl.int32), 0) > 0, end, begin)
     total = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-    for first in range(begin, tl.minimum(begin + chunk, num_columns), BLOCK_K):
+    for first in range(begin, end, BLOCK_K):
         weights = block_tile(packed_row, first, num_columns, KIND, RUN, BLOCK_K).to(x.dtype.element_ty)
-        total = dot(weights, _inputs(x_row, first, row < num_rows, num_columns, BLOCK_K), total, "ieee")
-    store_tile(total, out, row, column, num_rows, matrix_rows)
+        total = dot(weights, _inputs(x_row, first, is_row, num_columns, BLOCK_K), total, "ieee")
+    store_tile(total, out, row, is_row, column, num_rows, matrix_rows)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def codes_kernel(
     x,  # [num_rows, num_columns], rows x_stride apart
-    data,  # uint8 [matrix_rows, row_bytes]
-    scales,  # floating point [ceil(matrix_rows / height), scale_stride]
+    data,  # uint8 [matrix_rows, row_bytes], of several matrices one under another
+    scales,  # floating point [ceil(matrix_rows / height), scale_stride], likewise
     zeros,  # uint8, as scales, or None
     table,  # float32 [16], or None: see `code_numbers`
-    out,  # [SPLITS, num_rows, matrix_rows]
+    blocks: Blocks,  # as in `blocks_kernel`, or None
+    out,  # as there
     x_stride,
     row_bytes,
     scale_stride,
@@ -140,14 +159,17 @@ def codes_kernel(
     Launched by `multiply_codes` with the grid (matrix_rows / BLOCK_N, num_rows / BLOCK_M, SPLITS).
     """
     column = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.program_id(1).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    matrix_row = tl.minimum(column, matrix_rows - 1).to(tl.int64)
-    packed_row = data + matrix_row[:, None] * row_bytes
-    scale_row = (matrix_row // height)[:, None, None] * scale_stride
-    x_row = x + row * x_stride
+    row, given, is_row, matrix = _rows(blocks, num_rows, BLOCK_M)
+    matrix_row = tl.minimum(column, matrix_rows - 1)
+    packed_row = data + (matrix * matrix_rows + matrix_row)[:, None] * row_bytes
+    scale_row = (matrix * tl.cdiv(matrix_rows, height) + matrix_row // height)[:, None, None] * scale_stride
+    x_row = x + given * x_stride
     begin = tl.program_id(2) * chunk
+    end = tl.minimum(begin + chunk, num_columns)
+    if blocks is not None:
+        end = tl.where(tl.sum(is_row.to(tl.int32), 0) > 0, end, begin)
     total = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-    for first in range(begin, tl.minimum(begin + chunk, num_columns), BLOCK_K):
+    for first in range(begin, end, BLOCK_K):
         codes = codes_at(packed_row, first, row_bytes, num_columns, BITS, BLOCK_K)
         numbers = code_numbers(codes.reshape(BLOCK_N, BLOCK_K // GROUP, GROUP), table, VALUES)
         group = first + tl.arange(0, BLOCK_K // GROUP)[None, :, None] * GROUP
@@ -158,35 +180,48 @@ def codes_kernel(
             numbers -= MIDDLE
         numbers *= tl.load(scales + place, mask=is_there, other=0.0).to(tl.float32)
         weights = numbers.to(x.dtype.element_ty).reshape(BLOCK_N, BLOCK_K)
-        total = dot(weights, _inputs(x_row, first, row < num_rows, num_columns, BLOCK_K), total, "ieee")
-    store_tile(total, out, row, column, num_rows, matrix_rows)
+        total = dot(weights, _inputs(x_row, first, is_row, num_columns, BLOCK_K), total, "ieee")
+    store_tile(total, out, row, is_row, column, num_rows, matrix_rows)
 
 
-def multiply_blocks(x: Tensor, matrix: Packed) -> Tensor:
-    """x W^T, [num_rows of x, num_rows of W], in the dtype of x [num_rows, columns]."""
+class Stacked(NamedTuple):
+    """Which rows of x are multiplied by which of `num_matrices` one under another: the rows `blocks.pairs`, in its order."""
+
+    blocks: Blocks
+    num_matrices: int
+    block_m: int  # rows of a block
+
+
+def multiply_blocks(x: Tensor, matrix: Packed, stack: Stacked | None = None) -> Tensor:
+    """x W^T, [num_rows of x, num_rows of W], in the dtype of x [num_rows, columns].
+
+    With `stack` the rows of W that each pair asks for, float32 [num_pairs, num_rows of W / num_matrices].
+    """
     kind, data = matrix.type.name, matrix.data.contiguous()
     if data.data_ptr() % ALIGNMENT.get(kind, 2):
         data = data.clone()
-    launch = _Launch(x, matrix.num_rows, matrix.num_columns, blocks_tile(kind, len(x)))
+    tile = blocks_tile(kind, len(x) if stack is None else stack.block_m)
+    launch = _Launch(x, matrix.num_rows, matrix.num_columns, tile, stack)
     blocks_kernel[launch.grid](
-        launch.x, data, launch.out, launch.x.stride(0), data.shape[1], *launch.sizes,
+        launch.x, data, launch.blocks, launch.out, launch.x.stride(0), data.shape[1], *launch.sizes,
         KIND=kind, RUN=RUNS[kind], **launch.constants,
     )  # fmt: skip
     return launch.product
 
 
-def multiply_codes(x: Tensor, matrix: Scaled) -> Tensor:
+def multiply_codes(x: Tensor, matrix: Scaled, stack: Stacked | None = None) -> Tensor:
     """x W^T, as `multiply_blocks`, of columns in the order of the codes."""
     kind = matrix.type
-    launch = _Launch(x, matrix.num_rows, matrix.num_columns, codes_tile(kind, len(x)))
+    tile = codes_tile(kind, len(x) if stack is None else stack.block_m)
+    launch = _Launch(x, matrix.num_rows, matrix.num_columns, tile, stack)
     width = FAR if matrix.block[1] >= matrix.num_columns else matrix.block[1]
     values, data, scales = values_kind(kind.name), matrix.data.contiguous(), readable_scales(matrix)
     if values == "float8" and not has_float8(x.device):
         values = "float8 bits"
     zeros = None if matrix.zeros is None else matrix.zeros.contiguous()
     codes_kernel[launch.grid](
-        launch.x, data, scales, zeros, values_of(kind.name, x.device) if values == "table" else None, launch.out,
-        launch.x.stride(0), data.shape[1], scales.shape[1], matrix.block[0], width, *launch.sizes,
+        launch.x, data, scales, zeros, values_of(kind.name, x.device) if values == "table" else None, launch.blocks,
+        launch.out, launch.x.stride(0), data.shape[1], scales.shape[1], matrix.block[0], width, *launch.sizes,
         BITS=kind.bits, VALUES=values, MIDDLE=kind.middle, GROUP=min(width & -width, launch.tile.block_k), **launch.constants,
     )  # fmt: skip
     return launch.product
@@ -208,17 +243,22 @@ def values_kind(name: str) -> str:
 class _Launch:
     """What both products share."""
 
-    def __init__(self, x: Tensor, matrix_rows: int, columns: int, tile: Tile) -> None:
+    def __init__(self, x: Tensor, matrix_rows: int, columns: int, tile: Tile, stack: Stacked | None) -> None:
         self.x = x if x.stride(1) == 1 else x.contiguous()
-        self.tile = tile
-        splits = splits_of(len(x), matrix_rows, columns, self.tile)
+        self.tile, self.blocks = tile, None if stack is None else stack.blocks
+        if stack is None:
+            num_rows, programs, splits = len(x), triton.cdiv(len(x), tile.block_m), splits_of(len(x), matrix_rows, columns, tile)
+        else:
+            matrix_rows //= stack.num_matrices
+            num_rows, programs, splits = len(stack.blocks.pairs), len(stack.blocks.expert), 1
+        self.dtype = x.dtype if stack is None else torch.float32
         chunk = triton.cdiv(triton.cdiv(columns, splits), self.tile.block_k) * self.tile.block_k
-        self.out = x.new_empty((splits, len(x), matrix_rows), dtype=x.dtype if splits == 1 else torch.float32)
-        self.grid = (triton.cdiv(matrix_rows, BLOCK_N), triton.cdiv(len(x), self.tile.block_m), splits)
-        self.sizes = (len(x), matrix_rows, columns, chunk)
+        self.out = x.new_empty((splits, num_rows, matrix_rows), dtype=self.dtype if splits == 1 else torch.float32)
+        self.grid = (triton.cdiv(matrix_rows, BLOCK_N), programs, splits)
+        self.sizes = (num_rows, matrix_rows, columns, chunk)
         block_m, block_k, num_warps = self.tile
         self.constants = {"BLOCK_M": block_m, "BLOCK_N": BLOCK_N, "BLOCK_K": block_k, "num_warps": num_warps}
 
     @property
     def product(self) -> Tensor:
-        return self.out[0] if len(self.out) == 1 else self.out.sum(dim=0).to(self.x.dtype)
+        return self.out[0] if len(self.out) == 1 else self.out.sum(dim=0).to(self.dtype)

@@ -113,7 +113,7 @@ def _dot(weights, inputs, total, BLOCK_K: tl.constexpr):
         return tl.dot(codes[0], codes[1], total, max_num_imprecise_acc=BLOCK_K)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def rounded_kernel(
     codes,  # int8, or uint8 that are e4m3 [num_rows, num_columns]
     x_scales,  # float32 [num_rows, x_groups]
@@ -180,7 +180,7 @@ def rounded_kernel(
             sums -= weight_sums[:, None] * zero[None, :]
         scale = tl.load(scale_row).to(tl.float32)
         total = sums.to(tl.float32) * scale[:, None] * tl.load(x_scales + given)[None, :]
-    store_tile(total, out, row, column, num_rows, matrix_rows)
+    store_tile(total, out, row, is_row, column, num_rows, matrix_rows)
 
 
 def can_multiply(matrix: Scaled, rounding: Rounding) -> bool:

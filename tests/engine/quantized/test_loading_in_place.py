@@ -42,7 +42,7 @@ def mapped_ranges(path: Path) -> list[tuple[int, int]]:
 
 def mapped_share(folder: Path, dtype: torch.dtype = torch.float32) -> float:
     """Of the bytes of a model's weights, how many lie in its file."""
-    weights, _ = read_decoder_weights(folder, read_spec(folder), dtype, CPU)
+    weights, _, _ = read_decoder_weights(folder, read_spec(folder), dtype, CPU)
     ranges = mapped_ranges(folder / "model.safetensors")
     inside = [tensor.nbytes for tensor in weights.values() if any(begin <= tensor.data_ptr() < end for begin, end in ranges)]
     return sum(inside) / sum(tensor.nbytes for tensor in weights.values())
@@ -67,7 +67,7 @@ def test_large_weights_of_the_type_that_is_computed_in_stay_in_the_file(class_na
 def test_small_matrices_are_joined(tmp_path: Path) -> None:
     """One product is quicker than three."""
     folder = save_tiny_model(tmp_path, "LlamaConfig", WIDE).folder
-    weights, _ = read_decoder_weights(folder, read_spec(folder), torch.float32, CPU)
+    weights, _, _ = read_decoder_weights(folder, read_spec(folder), torch.float32, CPU)
     assert weights["layers.0.attention.qkv.weight"].shape == (64 + 2 * 32, 64)
 
 
@@ -124,7 +124,7 @@ def test_what_is_not_packed_of_a_packed_model_stays_in_the_file_too(tmp_path: Pa
 
 def with_quantization(folder: Path, kind: Any) -> torch.Tensor:
     spec = replace(read_spec(folder), quantization=kind)
-    weights, linears = read_decoder_weights(folder, spec, torch.float32, CPU)
+    weights, linears, _ = read_decoder_weights(folder, spec, torch.float32, CPU)
     return weights, linears
 
 
@@ -134,8 +134,8 @@ def test_weights_are_quantised_while_they_are_loaded(kind: Any, bits: float, los
     changes = {**WIDE, "num_experts": 4, "moe_intermediate_size": 64, "num_experts_per_tok": 2} if "Moe" in class_name else WIDE
     folder = save_tiny_model(tmp_path, class_name, {**changes, "initializer_range": 0.15}).folder
     spec = replace(read_spec(folder), quantization=kind)
-    plain, _ = read_decoder_weights(folder, read_spec(folder), torch.float32, CPU)
-    weights, _ = read_decoder_weights(folder, spec, torch.float32, CPU)
+    plain, _, _ = read_decoder_weights(folder, read_spec(folder), torch.float32, CPU)
+    weights, _, _ = read_decoder_weights(folder, spec, torch.float32, CPU)
     codes = sum(tensor.nbytes for name, tensor in weights.items() if name.endswith(".codes"))
     scales = sum(tensor.nbytes for name, tensor in weights.items() if name.endswith(".scales"))
     numbers = sum(t.numel() for name, t in plain.items() if t.ndim > 1 and name.startswith("layers.") and "router" not in name and "norm" not in name)
