@@ -25,6 +25,7 @@ from .search_group import SearchGroup, Seen, Surroundings
 
 UNDERSTOOD = (
     "temperature", "max_tokens", "min_tokens", "logit_bias", "banned_token_ids", "stop_token_ids", "ignore_eos", "seed",
+    "canonical",
 )  # fmt: skip
 
 
