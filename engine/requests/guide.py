@@ -141,6 +141,10 @@ class Guide:
             legal.append(token_id)
         return legal
 
+    def spelt(self, mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """What of a mask is left where the tokenizer's spelling is kept to; never nothing."""
+        return mask if self._canonical is None else self._canonical.narrowed(mask, self._before)
+
     def end_at_limit(self) -> None:
         """No token is left. The output is complete, by the promise; note whether it could have gone on."""
         assert self.num_left == 0 and self.is_accepting, "a constrained output finishes within its budget"
@@ -158,8 +162,7 @@ class Guide:
             self.mask = self.steering.mask
         if self._extra_end_ids and self.is_accepting:
             self.mask = with_tokens(self.mask, self._extra_end_ids)
-        if self._canonical is not None:
-            self.mask = self._canonical.narrowed(self.mask, self._before)
+        self.mask = self.spelt(self.mask)
         self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed
 
 

@@ -54,9 +54,12 @@ def test_the_last_token_of_the_prompt_counts(llm: LLM) -> None:
 
 
 def test_searches_and_tight_budgets_keep_to_it(llm: LLM) -> None:
-    (found,) = llm.particles("x", count=4, regex=PATTERN, sampling=SamplingParams(seed=1, max_tokens=60, canonical=True))
-    assert all(spelt(llm, [found, *found.alternatives]))
-    (best,) = llm.beam_search("x", width=3, regex=PATTERN, sampling=SamplingParams(max_tokens=60, canonical=True))
-    assert all(spelt(llm, [best]))
+    for is_kept in (True, False):
+        drawn = SamplingParams(temperature=2.0, seed=1, max_tokens=60, canonical=is_kept)
+        found = llm.particles(["x", "y"], count=8, resample_below=0, regex="[abcetherin]{20,40}", sampling=drawn)
+        assert all(spelt(llm, [each for swarm in found for each in (swarm, *swarm.alternatives)])) == is_kept
+    kept = SamplingParams(max_tokens=60, canonical=True)
+    found = llm.beam_search(["x", "y", "z"], width=4, n=4, regex="[abcetherin]{20,40}", sampling=kept)
+    assert all(spelt(llm, [each for beams in found for each in (beams, *beams.alternatives)]))
     (output,) = llm.generate("x", regex="(ab|th){8}x", sampling=replace(HOT, max_tokens=9, seed=3))
     assert output.is_complete and len(output.token_ids) <= 9
