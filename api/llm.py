@@ -122,6 +122,7 @@ class LLM:
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
         self.driver = Driver(engine, _sessions(engine, folder, self.features, _variant(self.config)))
+        self.canonical = engine.canonical  # which tokens follow one another as the tokenizer writes texts
         self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style, engine.limits)
 
     @property

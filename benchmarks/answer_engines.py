@@ -24,9 +24,10 @@ from maskwright.engine.gguf.tokenizer import gguf_tokenizer
 
 FREE = "no constraint"
 OWN = (FREE, "compact", "spaced", "flexible", "auto")
+CANONICAL = "auto, canonical"
 PARTICLES = "auto, 8 particles"
 OTHERS = ("maskwright in transformers", "llguidance in transformers", "xgrammar in transformers", "llama.cpp's grammar")
-SETTINGS = (*OWN, PARTICLES, *OTHERS)
+SETTINGS = (*OWN, CANONICAL, PARTICLES, *OTHERS)
 MAX_TOKENS = 200
 BATCH = 8  # prompts that transformers runs together
 NUM_PARTICLES = 8
@@ -75,7 +76,7 @@ class Engines:
 
     def answers(self, setting: str, tasks: Sequence[Asked], decoding: Decoding) -> list[Answer]:
         """An answer to each task. An engine that refuses a schema gives an empty text."""
-        if setting in OWN:
+        if setting in OWN or setting == CANONICAL:
             return self._own(setting, tasks, decoding)
         if setting == PARTICLES:
             return self._particles(tasks, decoding)
@@ -88,7 +89,9 @@ class Engines:
 
     def _own(self, setting: str, tasks: Sequence[Asked], decoding: Decoding) -> list[Answer]:
         temperature = 0.0 if decoding.seed is None else decoding.temperature
-        sampling = SamplingParams(temperature=temperature, seed=decoding.seed or 0, max_tokens=MAX_TOKENS, logprobs=0)
+        sampling = SamplingParams(
+            temperature=temperature, seed=decoding.seed or 0, max_tokens=MAX_TOKENS, logprobs=0, canonical=setting == CANONICAL
+        )
         outputs = self._llm.generate([task.prompt for task in tasks], sampling=sampling, **_constraints(setting, tasks))
         return [_answer(output) for output in outputs]
 
@@ -133,7 +136,8 @@ class Engines:
 def _constraints(setting: str, tasks: Sequence[Asked]) -> dict[str, Any]:
     if setting == FREE:
         return {}
-    return {"constraint": [JsonSchema(task.schema, whitespace=setting) for task in tasks]}  # type: ignore[arg-type]
+    whitespace: Any = "auto" if setting == CANONICAL else setting
+    return {"constraint": [JsonSchema(task.schema, whitespace=whitespace) for task in tasks]}
 
 
 def _answer(output: GenerationOutput) -> Answer:

@@ -70,13 +70,13 @@ class BfclTask:
         return sum(1 + len(_needed(accepted)) for _, accepted in self.expected)
 
     def right_fields(self, answer: Any) -> int:
-        """How many of them are right, when every expected call is compared with the given one that is most like it."""
-        given, right = self._calls(answer), 0
-        for name, accepted in self.expected:
-            scores = [self._right_in(call, name, accepted) for call in given]
-            if scores:
-                right += max(scores)
-                given.pop(scores.index(max(scores)))
+        """How many of them are right, when expected and given calls are paired, those first that are most alike."""
+        given, expected, right = self._calls(answer), list(self.expected), 0
+        while given and expected:
+            scores = {(e, g): self._right_in(call, *each) for e, each in enumerate(expected) for g, call in enumerate(given)}
+            (e, g), score = max(scores.items(), key=lambda item: item[1])
+            right += score
+            del expected[e], given[g]
         return right
 
     def is_exact(self, answer: Any) -> bool:

@@ -21,7 +21,7 @@ def read_reply(text: str) -> Read:
     """The first object or array in a reply, with whatever stands around it; several objects in a row are a list."""
     try:
         return Read(json.loads(text), False)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     begin = _BEGIN.search(text)
     if begin is None:
@@ -39,7 +39,7 @@ def _values(text: str) -> list[Any]:
     while at < len(text) and text[at] in _CLOSERS:
         try:
             value, at = json.JSONDecoder().raw_decode(text, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         values.append(value)
         found = _BETWEEN.match(text, at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from .adapters.registry import AdapterRegistry
 from .drafts.draft_model import DraftModel
 from .drafts.drafter import Drafter, ForcedDrafts, Lookup, NoDrafts
@@ -10,6 +12,7 @@ from .engine import Engine
 from .features import EngineFeatures
 from .limits import Limits
 from .models.tokenizer import Tokenizer
+from .requests.canonical import CanonicalPairs
 from .steps.runner import ModelRunner
 
 
@@ -30,6 +33,7 @@ def assemble(
     if runner.decoder.spec.is_recurrent:
         features = features.for_recurrent()
     forced_text = ForcedText(tokenizer.vocabulary, lambda text: tokenizer.encode(text, add_special_tokens=False))
+    pairs = cache(lambda: CanonicalPairs(tokenizer.vocabulary, tokenizer.specification(), tokenizer.word_starts))
     drafter = _drafter(features, forced_text, draft, tokenizer.vocabulary.size)
     return Engine(
         runner,
@@ -37,6 +41,7 @@ def assemble(
         limits,
         features,
         forced_text=forced_text,
+        canonical=pairs,
         drafter=drafter,
         threads=threads,
         adapters=adapters,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from time import perf_counter
 
@@ -24,6 +25,7 @@ from .loops.look_ahead import LookAhead
 from .loops.pipeline import Host
 from .loops.plain_loop import PlainLoop
 from .requests.admission import admit
+from .requests.canonical import CanonicalPairs
 from .requests.output import Event, RequestOutput
 from .requests.request import Rank, Request
 from .requests.sequence import Sequence
@@ -46,8 +48,9 @@ class Engine:
     ids of the model's head beyond it are never generated. Constraints must be compiled for the same tokens.
 
     `features` make it fast; the output is the same either way. `forced_text` knows how forced text is written in tokens, for
-    requests that ask for `jump_forward`; `drafter` guesses ahead. `threads` is how many CPU threads a step uses (None: as set).
-    `adapters` are those that requests may ask for, in the slots of `runner`.
+    requests that ask for `jump_forward`; `canonical` which tokens follow one another, for those that ask for that; `drafter`
+    guesses ahead. `threads` is how many CPU threads a step uses (None: as set). `adapters` are those that requests may ask for, in
+    the slots of `runner`.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Engine:
         features: EngineFeatures | None = None,
         *,
         forced_text: ForcedText | None = None,
+        canonical: Callable[[], CanonicalPairs] | None = None,
         drafter: Drafter | None = None,
         threads: int | None = None,
         adapters: AdapterRegistry | None = None,
@@ -65,6 +69,7 @@ class Engine:
         self.runner, self.vocabulary, self.limits = runner, vocabulary, limits
         self.features = features or EngineFeatures()
         self.forced_text, self.threads, self.adapters = forced_text, threads, adapters
+        self.canonical = canonical
         self.drafter = drafter or NoDrafts()
         self.space = KVSpace(limits, reuses=self.features.prefix_cache, num_host_blocks=self.features.num_host_blocks)
         self.scheduler: Scheduler[Sequence] = Scheduler(limits, self.space, max_drafts=self.features.max_drafts)
@@ -135,7 +140,7 @@ class Engine:
 
     def admit(self, request: Request, *, steers: bool = True) -> Sequence:
         """A request as a sequence, which is not queued. Raises RequestError when it can never run as asked."""
-        return admit(self.next_id(), request, self.vocabulary, self.limits, self.adapters, steers=steers)
+        return admit(self.next_id(), request, self.vocabulary, self.limits, self.adapters, steers=steers, canonical=self.canonical)
 
     def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
         """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere

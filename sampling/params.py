@@ -73,6 +73,7 @@ class SamplingParams(NamedOptions, StageParameters):
         None  # >= 0; tokens that a repetition in a value may cover, then it is ended; 0 = any; None = 32 under schemas and tools
     )
     field_details: bool = False  # what masks did to each value is told as `output.fields`; the model is asked for forced tokens too
+    canonical: bool = False  # where a constraint leaves a choice, text is spelt in the tokens that the tokenizer would write it in
     jump_forward: bool = False  # forced text enters as its usual tokens without asking the model for each
 
     def __post_init__(self) -> None:

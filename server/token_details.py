@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..constraints.runtime.front_end import places_of
+from ..engine.requests.canonical import CanonicalPairs
 from ..engine.requests.guide import with_tokens
 from ..engine.requests.output import RequestOutput, TokenRecord
 from ..engine.requests.request import Request
@@ -32,6 +33,7 @@ VERSION = 1
 FREE_SHARE = 0.5  # of the vocabulary: with more of it allowed, as inside a string, a choice counts as free
 DECIMALS = 6  # of probabilities
 LOOPS = "allowed by the constraint, but the model repeats itself here, so the value is being ended"
+SPELT_OTHERWISE = "allowed by the constraint, but the tokenizer would write this text in other tokens"
 FINISHED_TOO_LATE = "allowed by the constraint, but from there the output could not finish within max_tokens"
 
 
@@ -67,7 +69,16 @@ def num_top_wanted(asked: int | None, options: DetailOptions | None, max_logprob
 class DetailReader:
     """Follows one output through its constraint. Its tokens are `read` in order; that may take milliseconds for each."""
 
-    def __init__(self, request: Request, constraint: Any, vocabulary: Any, model_len: int, num_candidates: int) -> None:
+    def __init__(
+        self,
+        request: Request,
+        constraint: Any,
+        vocabulary: Any,
+        model_len: int,
+        num_candidates: int,
+        canonical: Callable[[], CanonicalPairs] | None = None,
+    ) -> None:
+        """canonical: the pairs of the model's tokenizer, for requests that keep to its spelling."""
         self._constraint, self._tokens, self._num_candidates = constraint, vocabulary.tokens, num_candidates
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._state = None if constraint is None else constraint.advance_bytes(constraint.start(), request.begun)
@@ -76,6 +87,8 @@ class DetailReader:
             self._places.read(request.begun)
         self._num_left = min(request.sampling.max_tokens, model_len - len(request.prompt_token_ids))
         self._extra_end_ids = request.sampling.stop_token_ids
+        self._canonical = canonical() if canonical is not None and request.sampling.canonical else None
+        self._before = request.prompt_token_ids[-1]
         self._steering = None if constraint is None else steering_for(constraint, request.sampling.loop_bound, request.begun)
 
     def read(self, records: Iterable[TokenRecord]) -> list[dict[str, Any]]:
@@ -96,7 +109,7 @@ class DetailReader:
             "paths": [] if self._places is None else list(self._places.read(self._tokens[record.token_id] or b"")),
             "candidates": candidates,
         }
-        self._num_left -= 1
+        self._num_left, self._before = self._num_left - 1, record.token_id
         if self._constraint is not None:
             self._state = self._constraint.advance(self._state, record.token_id)
         if self._steering is not None:
@@ -122,9 +135,13 @@ class DetailReader:
             mask = steered
         if self._extra_end_ids and self._constraint.is_accepting(self._state):
             mask = with_tokens(mask, self._extra_end_ids)
-        if steered is None and int(np.bitwise_count(mask).sum()) != record.num_allowed:
+        if steered is None and int(np.bitwise_count(self._spelt(mask)).sum()) != record.num_allowed:
             mask = mask & self._constraint.mask(self._state, budget=self._num_left)
-        return mask
+        return self._spelt(mask)
+
+    def _spelt(self, mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """What of a mask is left where the tokenizer's spelling is kept to."""
+        return mask if self._canonical is None else self._canonical.narrowed(mask, self._before)
 
     def _candidate(self, candidate: TokenLogprob, mask: NDArray[np.uint32] | None) -> dict[str, Any]:
         token_id = candidate.token_id
@@ -140,8 +157,11 @@ class DetailReader:
     def _why(self, token_id: int) -> dict[str, Any]:
         found = self._constraint.explain(self._state, token_id, num_nearest=0)
         if found.allowed:
-            is_steered = self._steering is not None and self._steering.mask is not None
-            return {"reason": LOOPS if is_steered else FINISHED_TOO_LATE}
+            if self._steering is not None and self._steering.mask is not None:
+                return {"reason": LOOPS}
+            after = None if self._canonical is None else self._constraint.advance(self._state, token_id)
+            is_in_time = after is not None and self._constraint.min_tokens(after) < self._num_left
+            return {"reason": SPELT_OTHERWISE if is_in_time else FINISHED_TOO_LATE}
         return {"reason": found.reason, "dies_at": found.dies_at, "expected": found.expected}
 
     def _spelling(self, token_id: int) -> str | None:
@@ -158,8 +178,8 @@ class DetailWriter:
         self._service, self._plans, self._options = service, plans, options
         self._readers, self._fields = list[DetailReader](), list[FieldWriter | None]()
         for plan, request in [(each, request) for each in plans for request in each.requests]:
-            reader = DetailReader(request, plan.constraint, service.llm.vocabulary, service.model_len, options.candidates)
-            self._readers.append(reader)
+            known = service.llm.vocabulary, service.model_len, options.candidates, service.llm.canonical
+            self._readers.append(DetailReader(request, plan.constraint, *known))
             has_values = options.fields and plan.constraint is not None
             self._fields.append(FieldWriter(request, plan.constraint, reply_id) if has_values else None)
 

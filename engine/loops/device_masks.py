@@ -5,7 +5,7 @@ only when it knows more than the device: a sequence is new in the batch, forced 
 first time (the device says so), or tokens become few, and the mask depends on how many are left. All of this is sent while the next
 forward pass computes, and takes effect before its logits are sampled.
 
-On the host stay sequences whose constraint is ended by other tokens than its own end-of-text, those in which a loop is being
+On the host stay sequences whose masks are not their constraint's alone (`has_masks_of_its_own`), those in which a loop is being
 ended, as long as it is, and those of which the device's tables cannot hold what they need: a row of the mask pool is theirs, and
 the host writes their mask into it at every step.
 """
@@ -160,7 +160,7 @@ class DeviceMasks:
             self._vacate(slot)
             self._automata.write_row(slot, guide.mask)
             return slot
-        if slot in self._on_host or guide.has_end_ids_of_its_own or not self._place(row):
+        if slot in self._on_host or guide.has_masks_of_its_own or not self._place(row):
             self._automata.write_row(slot, guide.mask)
             return slot
         if guide.is_narrowed and self._tight.get(slot) != guide.num_left:

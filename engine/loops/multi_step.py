@@ -211,4 +211,4 @@ def needs_host(sequence: Sequence) -> bool:
     if guide is None:
         return False
     is_narrowed = guide.is_narrowed or guide.is_steered
-    return guide.has_end_ids_of_its_own or is_narrowed or sequence.request.sampling.jump_forward
+    return guide.has_masks_of_its_own or is_narrowed or sequence.request.sampling.jump_forward

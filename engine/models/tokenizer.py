@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,15 @@ class Tokenizer:
         """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text."""
         quiet = {"verbose": False}  # about length: admission judges that by the engine's own limit
         return tuple(self._backend.encode(text, add_special_tokens=add_special_tokens, **quiet))
+
+    def specification(self) -> dict[str, Any]:
+        """What its tokenizer.json says, or would say."""
+        read: dict[str, Any] = json.loads(self._backend.backend_tokenizer.to_str())
+        return read
+
+    def word_starts(self, text: str) -> list[int]:
+        """The places in a text where the words begin that are tokenised one by one."""
+        return [start for _, (start, _) in self._backend.backend_tokenizer.pre_tokenizer.pre_tokenize_str(text)]
 
     def __call__(self, text: str | Sequence[str], **options: Any) -> Any:
         """What transformers' tokenizer makes of a text or several: "input_ids", "attention_mask" and what its options ask for."""

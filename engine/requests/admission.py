@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Tokens
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..adapters.loaded import LoadedAdapter
 from ..adapters.registry import AdapterRegistry
 from ..errors import BudgetTooSmall, PromptTooLong, RequestError
 from ..limits import Limits
+from .canonical import CanonicalPairs
 from .detokenizer import Detokenizer
 from .guide import Guide
 from .request import Constraint, Request
@@ -26,15 +28,17 @@ def admit(
     adapters: AdapterRegistry | None = None,
     *,
     steers: bool = True,
+    canonical: Callable[[], CanonicalPairs] | None = None,
 ) -> Sequence:
     """Make a request into a sequence. Raises RequestError, which names what cannot run as asked.
 
     adapters: those that it may ask for. max_tokens is cut to what the model's length leaves after the prompt. steers: whether
-    loops are ended, where the request does not say otherwise.
+    loops are ended, where the request does not say otherwise. canonical: the pairs of the model's tokenizer, where it is known.
     """
     _check_prompt(request.prompt_token_ids, vocabulary, limits)
     max_tokens = min(request.sampling.max_tokens, limits.max_model_len - len(request.prompt_token_ids))
-    guide = _guide(request, vocabulary, max_tokens, limits, steers)
+    pairs = _canonical(request, canonical)
+    guide = _guide(request, vocabulary, max_tokens, limits, steers, pairs)
     min_tokens = request.sampling.min_tokens if guide is None else guide.min_tokens
     return Sequence(
         request_id=request_id,
@@ -86,14 +90,25 @@ def _stop_matcher(sampling: SamplingParams) -> StopMatcher | None:
     return StopMatcher(sampling.stop, include_stop_in_output=sampling.include_stop_in_output)
 
 
-def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Limits, steers: bool) -> Guide | None:
+def _canonical(request: Request, canonical: Callable[[], CanonicalPairs] | None) -> CanonicalPairs | None:
+    if not request.sampling.canonical:
+        return None
+    if canonical is None:
+        raise RequestError("canonical needs the model's tokenizer, and this engine was made without one").about("canonical")
+    return canonical()
+
+
+def _guide(
+    request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Limits, steers: bool, canonical: CanonicalPairs | None
+) -> Guide | None:
     constraint = request.constraint
     if constraint is None:
         return None
     _check_vocabulary(constraint.vocabulary, vocabulary)
     _check_stop_tokens(constraint, request.sampling)
     steering = steering_for(constraint, request.sampling.loop_bound, request.begun) if steers else None
-    guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids, _state_after(constraint, request.begun), steering)
+    state, before = _state_after(constraint, request.begun), request.prompt_token_ids[-1]
+    guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids, state, steering, canonical, before)
     if guide.min_tokens > max_tokens:
         was_cut = request.sampling.max_tokens >= guide.min_tokens
         raise BudgetTooSmall(max_tokens, guide.min_tokens, limits.shortest if was_cut else None)

@@ -4,7 +4,8 @@ Promise: `min_tokens(state) <= num_left` holds at all times. Near the limit the 
 it the plain mask is used, which every sequence in that state shares; should the token drawn from it lead too far away
 (a key that opens a large object), it is not taken: `advance` refuses, and the next mask is the one with the budget.
 
-Where the model repeats itself in a value, the mask may be narrower yet (`steering.py`).
+Where the model repeats itself in a value, the mask may be narrower yet (`steering.py`), and so it is where texts are to be spelt as
+the tokenizer spells them (`canonical.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InternalError
+from .canonical import CanonicalPairs
 from .loops import Loop
 from .request import Constraint
 from .steering import Steering
@@ -34,8 +36,11 @@ class Guide:
         extra_end_ids: Iterable[int] = (),
         state: Any = None,
         steering: Steering | None = None,
+        canonical: CanonicalPairs | None = None,
+        before: int = -1,
     ) -> None:
-        """state: where the output begins; None for the start of the constraint. steering: what ends loops, if anything does."""
+        """state: where the output begins; None for the start of the constraint. steering: what ends loops, if anything does.
+        canonical: what keeps to the tokenizer's spelling, if anything does; before: the last token of the prompt."""
         self.constraint = constraint
         self.state = constraint.start() if state is None else state
         self.num_left = num_left  # tokens that may still be generated
@@ -49,6 +54,7 @@ class Guide:
         self.is_tight = False  # the last draw led too far: ask with the budget
         self.is_narrowed = False  # the mask was asked for with the budget
         self.steering = steering
+        self._canonical, self._before = canonical, before
 
     @property
     def min_tokens(self) -> int:
@@ -56,9 +62,10 @@ class Guide:
         return self._num_needed
 
     @property
-    def has_end_ids_of_its_own(self) -> bool:
-        """Whether the output may also end with tokens that the constraint does not know."""
-        return bool(self._extra_end_ids)
+    def has_masks_of_its_own(self) -> bool:
+        """Whether its masks are others than those of its constraint: the output may also end with tokens that the constraint does
+        not know, or its spelling is kept to."""
+        return bool(self._extra_end_ids) or self._canonical is not None
 
     @property
     def is_steered(self) -> bool:
@@ -112,6 +119,7 @@ class Guide:
             self.is_tight = True
             return False
         self.state, self.num_left, self.is_tight, self._num_needed = state, self.num_left - 1, False, num_needed
+        self._before = token_id
         if self.steering is not None:
             self.steering.take(token_id, state, num_needed, self.num_left)
         return True
@@ -133,6 +141,10 @@ class Guide:
             legal.append(token_id)
         return legal
 
+    def spelt(self, mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """What of a mask is left where the tokenizer's spelling is kept to; never nothing."""
+        return mask if self._canonical is None else self._canonical.narrowed(mask, self._before)
+
     def end_at_limit(self) -> None:
         """No token is left. The output is complete, by the promise; note whether it could have gone on."""
         assert self.num_left == 0 and self.is_accepting, "a constrained output finishes within its budget"
@@ -150,6 +162,7 @@ class Guide:
             self.mask = self.steering.mask
         if self._extra_end_ids and self.is_accepting:
             self.mask = with_tokens(self.mask, self._extra_end_ids)
+        self.mask = self.spelt(self.mask)
         self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed
 
 

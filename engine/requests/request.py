@@ -80,6 +80,10 @@ class Request:
                 f"loop_bound={self.sampling.loop_bound} brings values to the end that their constraint has, and there is no "
                 "constraint; penalties and stop strings are for free text"
             ).about("loop_bound")
+        elif self.sampling.canonical:
+            raise RequestError(
+                "canonical narrows what a constraint leaves, and there is no constraint; without one a model spells as it likes"
+            ).about("canonical")
         elif self.sampling.field_details:
             raise RequestError(
                 "field_details tells what masks did to each value, and there is no constraint; logprobs are for free text"

@@ -164,7 +164,7 @@ def _mask(member: Sequence) -> np.ndarray:
     mask = guide.constraint.mask(guide.state, budget=guide.num_left)
     guide.closed_by_budget |= not np.array_equal(mask, guide.constraint.mask(guide.state))
     extra = guide.end_ids - set(guide.constraint.vocabulary.eos_token_ids)
-    return with_tokens(mask, extra) if extra and guide.is_accepting else mask
+    return guide.spelt(with_tokens(mask, extra) if extra and guide.is_accepting else mask)
 
 
 # ---- admission
