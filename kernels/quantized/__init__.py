@@ -1,9 +1,9 @@
 """Products with matrices that stay packed in blocks, as GGUF has them: the blocks become numbers a few rows at a time.
 
-`blocks.py` says what a packed matrix is, `reference.py` what its blocks mean, in plain PyTorch on any device; `block_loops.py` has the
-same as loops for a CPU. A product decodes as many rows as fit into a nearby cache, multiplies by them, and goes on with the next rows in
-the same place, so that no more than that is ever unpacked. On a CPU these products are the exact ones: `kernels/cpu` has quicker
-ones, of activations that are rounded to 8 bits.
+`blocks.py` says what a packed matrix is, `reference.py` what its blocks mean, in plain PyTorch on any device; `block_loops.py` has
+the same as loops for a CPU, and `gpu/` products in Triton, which decode a tile in registers. Any other product decodes as many rows
+as fit into a nearby cache, multiplies by them, and goes on with the next rows in the same place, so that no more than that is ever
+unpacked. On a CPU these products are the exact ones: `kernels/cpu` has quicker ones, of activations that are rounded to 8 bits.
 """
 
 from __future__ import annotations
