@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from maskwright.constraints import Compiler, Vocabulary
-from maskwright.constraints.front_ends.json_schema.lowering.covers import Bounds, CoverSort, cover, plan
+from maskwright.constraints.front_ends.json_schema.lowering.covers import Bounds, CoverSort, cover, plan, possible
 from maskwright.constraints.grammar.expression import FAIL, Grammar, Node
 from maskwright.constraints.grammar.productivity import barren_rules
 from maskwright.constraints.grammar.reference import Reference
@@ -31,7 +31,8 @@ class Counted:
     counted: tuple[tuple[int, ...], ...]  # of each letter, its counters
 
     def build(self, grammar: Grammar) -> Node:
-        sorts = [CoverSort(grammar.literal(letter), counters) for letter, counters in zip(LETTERS, self.counted, strict=False)]
+        every = [CoverSort(grammar.literal(letter), counters) for letter, counters in zip(LETTERS, self.counted, strict=False)]
+        sorts = possible(every, self.bounds)
         planned = plan(sorts, self.bounds)
         assert planned is not None
         comma = grammar.literal(",")
@@ -54,7 +55,7 @@ def some(seed: int) -> Counted:
         letters = LETTERS[: rng.randint(1, 4)]
         counted = tuple(tuple(i for i in range(len(bounds)) if rng.random() < 0.5) for _ in letters)
         sorts = [CoverSort(Node(2 + i), each) for i, each in enumerate(counted)]
-        if any(low or high is not None for low, high in bounds) and plan(sorts, bounds) is not None:
+        if any(low or high for low, high in bounds) and plan(possible(sorts, bounds), bounds) is not None:
             return Counted(bounds, counted)
 
 

@@ -33,6 +33,12 @@ class Planned(NamedTuple):
     times: int
 
 
+def possible(sorts: Sequence[CoverSort], bounds: Sequence[Bounds]) -> list[CoverSort]:
+    """The sorts of which some item may come: those that no counter counts which has enough."""
+    full = {counter for counter, (_, high) in enumerate(bounds) if high == 0}
+    return [sort for sort in sorts if full.isdisjoint(sort.counters)]
+
+
 def plan(sorts: Sequence[CoverSort], bounds: Sequence[Bounds]) -> list[Planned] | None:
     """Sorts by which what is wanted can be met, however much of it is left; None where that cannot be said.
 
@@ -79,11 +85,10 @@ def cover(
     """(items behind another one, at least one item without a separator before it) that meet the bounds of all counters.
 
     separator: between two items. settled: any number of items, each behind a separator, with which it goes on where nothing is
-    wanted and nothing bounded. Something is, and `planned` is a plan for it.
+    wanted and nothing bounded. Something is, and `planned` is a plan for it. The sorts are all `possible`.
     """
-    full = {counter for counter, (_, high) in enumerate(bounds) if high == 0}
     times = {each.sort: each.times for each in planned}
-    told = [sort for sort in dict.fromkeys([*times, *sorts]) if full.isdisjoint(sort.counters)]
+    told = list(dict.fromkeys([*times, *sorts]))
     row = [len(told), len(bounds), separator, settled]
     where = CoverRow.FIRST + CoverRow.OF_SORT * len(told)
     for sort in told:
@@ -94,7 +99,7 @@ def cover(
     store.lists.extend(row)
     tally = FAIL
     for counter, (low, high) in reversed(list(enumerate(bounds))):
-        if low > 0 or (high is not None and counter not in full):
+        if low > 0 or high:
             part = store.intern((Kind.REPEAT, separator, low, UNBOUNDED if high is None else high))
             tally = store.intern((Kind.TALLY, part, tally, counter))
     further, first = (store.intern((Kind.COVER, tally, start, must_follow)) for must_follow in (0, 1))

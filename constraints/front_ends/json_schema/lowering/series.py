@@ -19,7 +19,7 @@ from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
 from ....grammar.stopwatch import ENTRY_BYTES, held_for_a_while, hold
 from ....grammar.unordered_members import bags_less
-from .covers import CoverSort, cover, plan
+from .covers import CoverSort, cover, plan, possible
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
 Clauses = frozenset[frozenset[int]]  # options by number, of each set one
@@ -313,11 +313,14 @@ class Series:
             return None
         if any(sort.available is not None or not sort.is_certain for sort in sorts):
             return None
-        counted = [CoverSort(self._then(sort.node, EMPTY), (TOTAL, *sorted(sort.effect.counts_in))) for sort in sorts]
+        every = [CoverSort(self._then(sort.node, EMPTY), (TOTAL, *sorted(sort.effect.counts_in))) for sort in sorts]
+        counted = possible(every, bounds)
         planned = plan(counted, bounds)
         if planned is None:
             return None
-        settled = self.grammar.repeat(self._further(self.grammar.alt(*(sort.node for sort in self.plain or sorts))))
+        is_plain = bool(self.plain) and counted == every
+        texts = [self._then(sort.node, EMPTY) for sort in self.plain] if is_plain else [sort.text for sort in counted]
+        settled = self.grammar.repeat(self._separated(self.grammar.alt(*texts)))
         return cover(self.grammar, counted, bounds, self.separator, settled, planned)
 
     def _is_free_bag(self, remainder: Remainder) -> bool:
