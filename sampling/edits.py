@@ -46,7 +46,7 @@ def arrays_within(bias: Mapping[int, float], allowed: Collection[int], vocab_siz
     if not allowed:
         return arrays_of(bias)
     token_ids, values = arrays_of({token_id: value for token_id, value in bias.items() if token_id in allowed})
-    others = np.delete(np.arange(vocab_size), list(allowed))
+    others = np.delete(np.arange(vocab_size, dtype=np.int64), list(allowed))
     return np.concatenate([token_ids, others]), np.concatenate([values, np.full(len(others), BANNED, np.float32)])
 
 
