@@ -74,7 +74,7 @@ class Product:
 
     def is_good_for(self, num_rows: int) -> bool:
         """Whether nothing else is known to multiply as many rows of activations faster."""
-        return not self.has_floats or num_rows <= FEW_FLOATS or self._lanes() == WIDE
+        return not self.has_floats or num_rows <= FEW_FLOATS or bool(self._lanes() == WIDE)
 
     @property
     def addresses(self) -> tuple[int, int | None]:
