@@ -42,7 +42,7 @@ test("a form becomes a request", () => {
   assert.equal(path, "v1/chat/completions");
   assert.deepEqual(body.response_format.json_schema.schema, { type: "integer" });
   assert.deepEqual([body.temperature, body.seed, body.max_tokens, "top_p" in body], [0, 3, 9, false]);
-  assert.deepEqual(body.maskwright, { version: 1, tokens: true, candidates: 8 });
+  assert.deepEqual(body.maskwright, { version: 1, tokens: true, fields: true, candidates: 8 });
   assert.equal("maskwright" in requestOf({ ...FORM, details: false }).body, false);
   assert.equal(requestOf({ ...FORM, maxCandidates: 3 }).body.maskwright.candidates, 3);
   const text = requestOf({ ...FORM, endpoint: "completions", kind: "regex", source: "a+\n" });
