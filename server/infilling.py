@@ -33,7 +33,7 @@ def infilled(llm: LLM, prompt: str | Sequence[int], suffix: str, *, has_begin: b
     marks = marks_of(llm)
     if marks is None:
         message = (
-            "suffix: the tokenizer of this model has no marks for filling in the middle, so nothing is written before a suffix; "
+            "suffix: text is written behind the prompt, and the tokenizer of this model has no marks for filling in the middle; "
             "describe the gap in the prompt"
         )
         raise ApiError(400, message, param="suffix", code="unsupported_parameter")
