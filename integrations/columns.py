@@ -52,9 +52,10 @@ class Extract:
             raise UsageError(f'output= and error= are two columns, and both are called "{output}"')
         self._output, self._error = output, error
         self._sampling = SamplingParams(**sampling) if isinstance(sampling, Mapping) else sampling
-        self._constraint: Any = {name: value for name, value in options.items() if name in KEYWORDS}
+        constraint: Any = {name: value for name, value in options.items() if name in KEYWORDS}
         self._llm = LLM(model, **{name: value for name, value in options.items() if name not in KEYWORDS})
-        self._llm.planner.plan_all("", self._sampling, self._constraint)  # what is wrong with the constraint is told here
+        self._constraint = constraint
+        self._llm.planner.plan_all("", self._sampling, constraint)  # what is wrong with the constraint is told here
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It is sent to other processes as what it is made of, and loads its model there."""

@@ -64,7 +64,7 @@ def _greedy(options: list[Planned], left: dict[int, int]) -> list[Planned]:
     """The options, those first that lower most of what is left; takes what they come to from `left`."""
     out, others = [], dict.fromkeys(options)
     while others and left:
-        best = max(others, key=lambda each: 0 if each.times not in (ANY_TIMES, *left) else len(left.keys() & each.sort.counters))
+        best = max(others, key=lambda each: _lowered(each, left))
         counted = left.keys() & best.sort.counters
         times = left.get(best.times, 0) if best.times != ANY_TIMES else max((left[i] for i in counted), default=0)
         if times == 0:
@@ -76,6 +76,11 @@ def _greedy(options: list[Planned], left: dict[int, int]) -> list[Planned]:
             if left[i] <= 0:
                 del left[i]
     return [*out, *others]
+
+
+def _lowered(option: Planned, left: dict[int, int]) -> int:
+    """How many of the counters that still want items an option lowers."""
+    return len(left.keys() & option.sort.counters) if option.times == ANY_TIMES or option.times in left else 0
 
 
 def cover(
