@@ -22,6 +22,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from .errors import ApiError
 
 HALF_PAIR = " contains half of a surrogate pair"
+EMPTY: list[Any] = [None, False, "", []]  # what asks for nothing, whatever the parameter
 STATUS = "x-maskwright"  # in the OpenAPI document: whether a parameter is honoured, ignored or refused
 
 
@@ -48,12 +49,12 @@ class Body(BaseModel):
         """Says of each parameter whether it is honoured, ignored or refused."""
         made = handler.resolve_ref_schema(handler(schema))
         said = {name: f"Refused: {advice}." for name, advice in cls._declared_refused().items()}
-        refused: Any = {name: {"enum": [None, []], "description": reason, STATUS: "refused"} for name, reason in said.items()}
+        refused: Any = {name: {"enum": EMPTY, "description": reason, STATUS: "refused"} for name, reason in said.items()}
         for form in made.get("properties", {}).values():
             form.setdefault(STATUS, "honoured")
         made["properties"] = {**made.get("properties", {}), **refused}
         if made.get("additionalProperties") is False:
-            made["additionalProperties"] = {"enum": [None, False, "", []]}  # what asks for nothing (`is_empty`)
+            made["additionalProperties"] = {"enum": EMPTY}
         return made
 
     @property
@@ -100,7 +101,7 @@ class Body(BaseModel):
 
 def is_empty(value: Any) -> bool:
     """Whether a value asks for nothing, whatever the parameter."""
-    return value is None or value is False or (isinstance(value, str | list) and not value)
+    return any(type(value) is type(empty) and value == empty for empty in EMPTY)
 
 
 def same(value: Any, other: Any) -> bool:

@@ -120,17 +120,20 @@ VARIANTS = [
     draw_variant("plain", edits=False, draws=True, limits=False),
     draw_variant("mixed", edits=True, draws=True, limits=True),
     draw_variant("programs", edits=True, draws=True, limits=True, programs=True),
-    Variant(
-        name="programs bf16",
-        kernel=program_kernel,
-        types={
-            **scored_types("*bf16", "*u8"), **ROW_TYPES, "codes": "*i32", "values": "*fp32", "num_steps": "i32", "shapes": "*fp32",
-            "candidates": "*fp32",
-        },
-        constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, "ROOM": CANDIDATES, **everything(True)},
-        aligned=ALIGNED,
-        num_warps=16,
-        max_stack=320,  # what a stage does not need while it reads the row
+    *(
+        Variant(
+            name=f"programs bf16{'' if aligned else ' unaligned, no masks, no edits'}",
+            kernel=program_kernel,
+            types={
+                **scored_types("*bf16", "*u8"), **ROW_TYPES, "codes": "*i32", "values": "*fp32", "num_steps": "i32",
+                "shapes": "*fp32", "candidates": "*fp32",
+            },
+            constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, "ROOM": CANDIDATES, **everything(aligned)},
+            aligned=ALIGNED if aligned else (),
+            num_warps=16,
+            max_stack=320,  # what a stage does not need while it reads the row
+        )
+        for aligned in (True, False)
     ),
     draw_variant("free unaligned", edits=False, draws=True, limits=False, masks=False, aligned=False),
     *(

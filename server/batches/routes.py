@@ -115,6 +115,10 @@ class BatchList(BaseModel):
     has_more: bool
 
 
+_BYTES: dict[str, Any] = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+_CONTENT = {**answers(FileAnswer), 200: {"description": "The bytes of the file.", **_BYTES}}
+
+
 class AskedBatch(Body):
     input_file_id: str
     endpoint: Endpoint
@@ -157,7 +161,7 @@ async def get_file(request: Request, file_id: str) -> dict[str, Any]:
     return _batches(request).files.get(CALLER.get().key_digest, file_id).told()
 
 
-@router.get(FILES_PATH + "/{file_id}/content", summary="A file", response_class=FileResponse)
+@router.get(FILES_PATH + "/{file_id}/content", summary="A file", response_class=FileResponse, responses=_CONTENT)
 async def get_content(request: Request, file_id: str) -> FileResponse:
     """Its bytes."""
     files = _batches(request).files

@@ -65,7 +65,6 @@ CASES: list[tuple[Callable[[LLM], object], str]] = [
     (options(schema={"type": "object", "required": ["abcdef"]}, sampling=SamplingParams(max_tokens=1)), "set max_tokens to at least"),
     (options(regex="a+", sampling=SamplingParams(stop="a")), "remove one of them"),
     (options(regex="a+", sampling=SamplingParams(ignore_eos=True)), "remove one of them"),
-    (options(regex="a+", sampling=SamplingParams(min_tokens=3)), "remove one of them"),
     (sampled(temperature=-1), "temperature must be a number >= 0"),
     (sampled(top_p=0), r"top_p must be a number in \(0, 1\]"),
     (sampled(n=2, best_of=1), "best_of must be"),

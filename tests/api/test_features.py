@@ -148,7 +148,7 @@ def test_commands_take_every_engine_option(command: str, model_folder: Path, cap
     assert run([command, *prompt, "-m", "/nowhere", "--kv-layout", "round"]) == 2
     assert "kv_layout must be one of paged, contiguous" in " ".join(capsys.readouterr().err.split())
     names = {option for parameter in command_of(command).params for option in parameter.opts}
-    own = {"--" + field.name.replace("_", "-") for cls in (EngineConfig, EngineFeatures, SamplingParams) for field in fields(cls)}
+    own = {"--" + field.name.replace("_", "-") for cls in (EngineConfig, EngineFeatures, SamplingParams) for field in fields(cls) if not field.metadata.get("in_python")}
     assert names >= own | {"-m", "-t", "-n", "--temp", "--greedy"} | ({"-p", "--prompt"} if command == "generate" else set())
 
 
@@ -158,7 +158,7 @@ ENGINE_OPTIONS: dict[str, tuple[object, dict[str, object]]] = {
     "attention": ("naive", {}), "kernels": ("reference", {}), "kv_dtype": ("fp8", {}), "max_batch_tokens": (256, {}),
     "max_sequences": (3, {}), "max_model_len": (48, {}), "num_kv_blocks": (6, {}), "kv_memory_fraction": (0.25, {}),
     "threads": (2, {}), "quantization": ("int8", {}), "quantized_activations": (False, {}), "products": ("float32", {}),
-    "max_adapters": (3, {}), "max_adapter_rank": (8, {}), "prefix_cache": (False, {}), "num_host_blocks": (8, {}), "skips_forced": (False, {}),
+    "cpu_offload_gb": (1.5, {}), "max_adapters": (3, {}), "max_adapter_rank": (8, {}), "prefix_cache": (False, {}), "num_host_blocks": (8, {}), "skips_forced": (False, {}),
     "policy": ("priority", {}), "speculation": ("lookup", {}), "num_draft_tokens": (3, {}),
     "draft_acceptance": ("distribution", {"speculation": "draft", "draft_model": Path("small")}), "overlap": (True, {}),
     "automaton": ("device", {}), "steps_per_visit": (4, {"automaton": "device"}), "cuda_graphs": (True, {"automaton": "device"}),

@@ -376,7 +376,7 @@ def test_what_is_served_is_told(llm: LLM, caplog: pytest.LogCaptureFixture) -> N
 
     lines = dict.fromkeys(line for _, line in told_of(Service(llm, ServerSettings(root_path="/llm"), ("embedded",)), "http://127.0.0.1:8000"))
     told = "\n".join(lines)
-    assert "model embedded: 18 MB of weights in float32 on cpu, 1 thread" in told and "context 2,048 tokens; KV cache" in told
+    assert "model embedded: 9 MB of weights in float32 on cpu, 1 thread" in told and "context 2,048 tokens; KV cache" in told
     assert "API http://127.0.0.1:8000/llm/v1, reference http://127.0.0.1:8000/llm/docs, playground http://127.0.0.1:8000/llm/" in told
     assert "everybody" not in told
     exposed = [line for _, line in told_of(Service(llm, ServerSettings(host="0.0.0.0"), ("embedded",)), "http://0.0.0.0:8000")]

@@ -290,10 +290,16 @@ def test_annotations_say_nothing_of_values(keyword: str) -> None:
     assert all(accepts_value(reference, other) for other in OTHERS.values())
 
 
+CLOSED_BRANCHES = {
+    "oneOf": [{"properties": {name: INTEGER for name in "abcdef" if name != left}, "additionalProperties": False} for left in "abcdef"]
+}
+
+
 def test_every_sort_of_literal_is_met_by_a_sample() -> None:
     met = set()
-    for keyword, sample in SAMPLES.items():
-        lowering, conj = lowered(sample.schema, draft_of(keyword))
+    schemas = [(sample.schema, draft_of(keyword)) for keyword, sample in SAMPLES.items()]
+    for schema, draft in [*schemas, (CLOSED_BRANCHES, draft_of("oneOf"))]:
+        lowering, conj = lowered(schema, draft)
         terms = lowering._branches.pending_terms(conj) + lowering._branches.pending_terms(claims.negated(conj))
         met |= {type(literal) for term in terms for literal in term}
     assert met == set(get_args(claims.Literal))

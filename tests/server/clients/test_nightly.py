@@ -27,7 +27,7 @@ def nightly() -> ModuleType:
 
 def test_every_library_is_pinned_and_has_a_script(nightly: ModuleType) -> None:
     libraries = nightly.libraries()
-    scripts = {f"{path.parent.name}/{path.name}" for path in FOLDER.glob("*/*") if path.suffix in (".py", ".mjs") and path.stem != "checks"}
+    scripts = {f"{path.parent.name}/{path.name}" for path in FOLDER.glob("[jp]*/*") if path.suffix in (".py", ".mjs") and path.stem != "checks"}
     assert {library.script for library in libraries} == scripts
     for library in libraries:
         pin = r"@?[\w./-]+@[\d.]+" if library.is_javascript else r"[\w-]+(\[[\w,]+\])?==[\w.]+"

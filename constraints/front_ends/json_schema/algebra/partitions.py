@@ -25,7 +25,7 @@ from .claims import NUMBERS, Among, Cell, Claim, Conj, Kinds, Length, Literal, N
 from .membership import Membership
 from .shaping import Shapes
 
-MAX_CASES = 1_000
+MAX_PIECES = 1_000
 _TYPES = (TYPES["null"], TYPES["boolean"], NUMBERS, TYPES["string"], TYPES["array"], TYPES["object"])
 _ABOUT = {kind: concerning(kind) for kind in ("array", "object")}
 _OF_SCALARS = (Kinds, Among, Within, NotMultiple, Length)
@@ -88,8 +88,8 @@ class Partitions:
                 kinds: Term = () if atoms == own else (Kinds(atoms),)
                 for signature, term in _pieces(facets, atoms, kinds):
                     found.setdefault(signature, []).append(term)
-                if len(found) > MAX_CASES:
-                    raise too_many(len(conjs), MAX_CASES)
+                if len(found) > MAX_PIECES:
+                    raise too_many(len(conjs), MAX_PIECES)
             else:
                 part = self._claimed(value, () if atoms == own else ((Kinds(atoms),),), conjs, {})
                 others += self._other_cases(part, told, atoms, told_apart)
