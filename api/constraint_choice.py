@@ -126,7 +126,8 @@ def _of_grammar(text: Any) -> ConstraintChoice:
 
 
 def _of_choice(options: Any) -> ConstraintChoice:
-    if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+    is_list = isinstance(options, Iterable) and not isinstance(options, str)
+    if not is_list or not all(isinstance(option, str) for option in options):
         raise UsageError("choice= is a list of strings")
     return _of_constraint(Choice(options))
 

@@ -90,6 +90,12 @@ def test_two_constraints_contradict_each_other(first: str, second: str) -> None:
             choose({first: VALUES[first], second: VALUES[second]})  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("wrong", ["ab", 1.5, True, ["a", 1], {"a": 1}.keys])
+def test_a_choice_of_something_else_is_refused(wrong: Any) -> None:
+    with pytest.raises(UsageError, match="choice= is a list of strings"):
+        choose({"choice": wrong})
+
+
 def test_an_unknown_keyword_is_named() -> None:
     with pytest.raises(UsageError, match=r"unknown argument regexp=.*regex="):
         choose({"regexp": "a"})  # type: ignore[typeddict-unknown-key]

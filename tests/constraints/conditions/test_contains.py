@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import Constraint, ConstraintError, ConstraintLimit, JsonSchema
-from maskwright.constraints.front_ends.json_schema.algebra.partitions import MAX_CASES
+from maskwright.constraints.front_ends.json_schema.algebra.partitions import MAX_PIECES
 from maskwright.constraints.grammar.source import Limits
 
 from ..json_schema.test_conditions import COMPILER, Schema, walk
@@ -152,7 +152,7 @@ def test_many_conditions_on_the_value_of_one_member(seed: int) -> None:
 
 
 def test_more_cases_than_the_limit_are_refused_by_name() -> None:
-    wanted = [{"contains": {"const": i}} for i in range(MAX_CASES + 1)]
+    wanted = [{"contains": {"const": i}} for i in range(MAX_PIECES + 1)]
     with pytest.raises(ConstraintLimit) as caught:
         COMPILER.compile(JsonSchema({"type": "array", "items": {"type": "integer"}, "allOf": wanted}))
     assert caught.value.limit == "alternatives"
