@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..errors import UsageError
 from ..model_folder import EMBEDDED
+from .known_errors import not_installed
 from .model_options import (
     DeviceOption,
     DownloadOption,
@@ -31,10 +32,9 @@ try:
     from ..server.batches.lines import Bounds, checked_ids
     from ..server.batches.runner import Counts
     from ..server.batches.whole_file import answer_file
-    from ..server.settings import ServerSettings, named_paths
+    from ..server.settings import ServerSettings
 except ModuleNotFoundError as error:
-    missing = (error.name or "").split(".")[0]
-    raise UsageError(f'batch needs {missing}, which is not installed; pip install "maskwright[server]"') from error
+    raise not_installed("batch", error) from error
 
 REQUESTS = "Requests"
 SETTINGS = (  # of the server that make sense without one
@@ -65,7 +65,7 @@ def batch(
     if (at_once is not None and at_once < 1) or retries < 0:
         raise UsageError("--at-once is at least 1, and --retries at least 0")
     settings = ServerSettings(**given_options(ServerSettings, {name: options.get(name) for name in SETTINGS}))
-    engine = engine_options(options) | {"adapters": named_paths(settings.lora_modules)}
+    engine = engine_options(options) | settings.model_options
     with _readable(source):
         checked_ids(source, Bounds(line_bytes=settings.max_body_bytes))  # what is wrong is told before a model is loaded
     llm = load_model(model, device, dtype, revision=revision, download=download, **engine)

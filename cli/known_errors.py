@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from ..errors import MaskwrightError
+from ..errors import MaskwrightError, UsageError
 
 KNOWN_ERRORS = (MaskwrightError,)
+
+
+def not_installed(command: str, error: ModuleNotFoundError) -> UsageError:
+    """What a command says that needs the server's libraries, where one of them is missing."""
+    missing = (error.name or "").split(".")[0]
+    return UsageError(f'{command} needs {missing}, which is not installed; pip install "maskwright[server]"')

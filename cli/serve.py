@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..constraints import Limits
-from ..errors import UsageError
 from ..model_folder import EMBEDDED
 from ..planning import check_prompt_style
+from .known_errors import not_installed
 from .model_options import (
     MODEL,
     DeviceOption,
@@ -28,10 +27,9 @@ from .options import given_options, option_parameters, with_parameters
 try:
     from ..server.run import prepare
     from ..server.run import serve as run_server
-    from ..server.settings import ServerSettings, named_paths
+    from ..server.settings import ServerSettings
 except ModuleNotFoundError as error:
-    missing = (error.name or "").split(".")[0]
-    raise UsageError(f'serve needs {missing}, which is not installed; pip install "maskwright[server]"') from error
+    raise not_installed("serve", error) from error
 
 SERVER = "Server"
 
@@ -51,10 +49,7 @@ def serve(
     settings = ServerSettings(**given_options(ServerSettings, options))
     if not settings.api_key and (key := os.environ.get("MASKWRIGHT_API_KEY")):
         settings = replace(settings, api_key=(key,))
-    limits = Limits(seconds=settings.compile_seconds, bytes=settings.compile_memory_bytes // 2)  # what is counted is not all
-    engine = engine_options(options)
-    engine |= {"constraint_limits": limits, "constraint_cache_bytes": settings.constraint_cache_bytes}
-    engine["adapters"] = named_paths(settings.lora_modules)
+    engine = engine_options(options) | settings.model_options
     check_prompt_style(prompt_style)
     ground = prepare(settings)  # with what is wrong told before a model is loaded
     with ground.listening:

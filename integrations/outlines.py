@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,12 +20,14 @@ from outlines.backends.base import BaseBackend
 from outlines.models import LlamaCpp, Transformers
 from outlines.processors.base_logits_processor import OutlinesLogitsProcessor
 
-from ..constraints import Compiler, Constraint, Gbnf, JsonSchema, Lark, Regex, Source, Vocabulary
+from ..constraints import Compiler, Constraint, JsonSchema, Regex, Source, Vocabulary
 from ..errors import UsageError
 from ..row_states import RowStates
+from .sources import grammar_of
+from .versions import check_version
 
 NAME = "maskwright"
-TESTED = "1.3"  # versions of Outlines, as they begin
+TESTED = ("1.3",)
 _COMPILERS: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()  # Outlines makes a backend for every call
 
 
@@ -78,8 +79,8 @@ class MaskwrightBackend(BaseBackend):
         return self._processor(Regex(regex))
 
     def get_cfg_logits_processor(self, grammar: str) -> ConstraintLogitsProcessor:
-        """grammar: in GBNF, if it has a `::=`, else in lark's notation."""
-        return self._processor(Gbnf(grammar) if "::=" in grammar else Lark(grammar))
+        """grammar: in any notation that `sources.grammar_of` tells apart."""
+        return self._processor(grammar_of(grammar))
 
     def _processor(self, source: Source) -> ConstraintLogitsProcessor:
         return ConstraintLogitsProcessor(self.compiler.compile(source), self.tensor_library_name)
@@ -88,14 +89,10 @@ class MaskwrightBackend(BaseBackend):
 def register() -> None:
     """Let `backend="maskwright"` name this backend. Outlines' own stay what they are; calling it again changes nothing.
 
-    Raises UsageError for a version of Outlines that is not known.
+    Raises UnsupportedEngine for releases not tested; `MaskwrightBackend(model)` makes processors without being registered, for
+    `outlines.generator.SteerableGenerator.from_processor(model, processor)`.
     """
-    found = version("outlines")
-    if not found.startswith(f"{TESTED}."):
-        raise UsageError(
-            f"outlines {found} is not known; tested: {TESTED}. MaskwrightBackend(model) makes processors without being registered: "
-            "outlines.generator.SteerableGenerator.from_processor(model, processor)"
-        )
+    check_version("Outlines", ("outlines",), TESTED)
     theirs = backends._get_backend
     if getattr(theirs, "knows_maskwright", False):
         return

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,9 @@ from ..errors import UsageError
 from ..kernels.sampler.interface import UNCONSTRAINED
 from ..kernels.sampler.reference import unpack_masks
 from ..row_states import mask_within
+from .versions import check_version
 
-TESTED = ((5, 20), (5, 24))  # versions of transformers, from the first to below the second
+TESTED = ("5.20", "5.21", "5.22", "5.23")
 NUM_MASKS = 1024  # rows of the resident table: 16 MB for 128k tokens
 
 
@@ -165,9 +165,9 @@ def constrain(manager: Any, constraint: Constraint | None = None, *, num_masks: 
 
     constraint: of requests that name none (None by name: not constrained). num_masks: how many masks stay on the device.
 
-    Raises UsageError.
+    Raises UsageError; UnsupportedEngine for releases not tested.
     """
-    _check_version()
+    check_version("transformers", ("transformers",), TESTED)
     if isinstance(manager.logit_processor, ConstrainedProcessors):  # one that is kept from call to call
         manager.logit_processor.constraint.constraint = constraint
         return
@@ -211,14 +211,6 @@ def check_fit(constraint: Constraint, head: int) -> None:
         raise UsageError(f"the vocabulary has {vocabulary.size} ids, but the model has logits for {head} only; {advice}")
     if not vocabulary.eos_token_ids:
         raise UsageError("the vocabulary names no EOS token, so no request could end; give eos_token_ids")
-
-
-def _check_version() -> None:
-    found = version("transformers")
-    major, minor = (int(part) for part in found.split(".")[:2])
-    if not TESTED[0] <= (major, minor) < TESTED[1]:
-        first, last = (".".join(map(str, end)) for end in TESTED)
-        raise UsageError(f"continuous batching of transformers {found} is not known; tested: from {first} to below {last}")
 
 
 _ASYNCHRONOUS = (

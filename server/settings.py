@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ..constraints import Limits
 from ..constraints.front_ends.tags.styles import STYLES
 from ..errors import UsageError
 from ..foundation.option_names import unknown_name
@@ -109,6 +111,13 @@ class ServerSettings:
         named_paths(self.lora_modules)
         if isinstance(self.served_model_name, str) or not all(self.served_model_name):
             raise UsageError("served_model_name has names that are not empty, such as (\"a\", \"b\")")
+
+    @property
+    def model_options(self) -> dict[str, Any]:
+        """What `LLM` is to be given."""
+        limits = Limits(seconds=self.compile_seconds, bytes=self.compile_memory_bytes // 2)  # what is counted is not all
+        cache_bytes = self.constraint_cache_bytes
+        return {"constraint_limits": limits, "constraint_cache_bytes": cache_bytes, "adapters": named_paths(self.lora_modules)}
 
 
 def named_paths(entries: Iterable[str]) -> dict[str, Path]:

@@ -14,6 +14,7 @@ import pytest
 
 from maskwright import LLM
 from maskwright.cli import run
+from maskwright.errors import UsageError
 from maskwright.server.batches.whole_file import answer_file
 from maskwright.server.settings import ServerSettings
 
@@ -87,6 +88,22 @@ def test_a_process_that_was_killed_is_gone_on_from(source: Path, tmp_path: Path,
     assert (counts.total, counts.completed, counts.failed) == (6, 4, 2)
     found = answers(target)
     assert len(found) == 6 and first.items() <= found.items()
+
+
+def test_what_bounds_constraints_reaches_the_model(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loaded(UsageError):
+        pass
+
+    def load(*arguments: object, **options: Any) -> None:
+        loaded.update(options)
+        raise Loaded("enough")
+
+    loaded: dict[str, Any] = {}
+    monkeypatch.setattr("maskwright.cli.model_options.LLM", load)
+    asked = ["--compile-seconds", "3", "--compile-memory-bytes", "2000", "--constraint-cache-bytes", "500", "--lora-modules", "a=b"]
+    assert run(["batch", str(source), "-o", str(tmp_path / "out"), *asked]) == 2
+    assert (loaded["constraint_limits"].seconds, loaded["constraint_limits"].bytes, loaded["constraint_cache_bytes"]) == (3, 1000, 500)
+    assert loaded["adapters"] == {"a": Path("b")}
 
 
 @pytest.mark.parametrize(
