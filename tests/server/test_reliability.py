@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,15 +107,25 @@ def test_a_tokenizer_that_raises_ends_its_request_alone(llm: LLM, http: httpx.Cl
     assert http.post(CHAT, json=SHORT).status_code == 200
 
 
-def test_silent_streams_are_kept_alive(llm: LLM) -> None:
-    streamed = {**SHORT, "stream": True}
+def test_silent_streams_are_kept_alive(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    forward, is_heard = llm.driver._engine.runner.forward, threading.Event()
+
+    def wait_and_go_on(*args: Any, **options: Any) -> Any:  # silent until the client has heard of it
+        assert is_heard.wait(60)
+        return forward(*args, **options)
+
+    monkeypatch.setattr(llm.driver._engine.runner, "forward", wait_and_go_on)
+    lines = []
     with (
         served(llm, ServerSettings(keep_alive_seconds=0.001)) as patient,
         patient.http() as http,
-        http.stream("POST", CHAT, json=streamed) as stream,
+        http.stream("POST", CHAT, json={**SHORT, "stream": True}) as stream,
     ):
-        lines = [line for line in stream.iter_lines() if line]
-    assert ": keep-alive" in lines and lines[-1] == "data: [DONE]"
+        for line in stream.iter_lines():
+            lines.append(line)
+            if line == ": keep-alive":
+                is_heard.set()
+    assert is_heard.is_set() and lines[-2:] == ["data: [DONE]", ""]
 
 
 def test_many_streams_at_once(server: Served, http: httpx.Client) -> None:
