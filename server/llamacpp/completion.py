@@ -1,4 +1,4 @@
-"""POST /completion and /completions: prompts as llama.cpp takes them, answered in its form."""
+"""POST /completion, /completions and /infill: prompts as llama.cpp takes them, answered in its form."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from ..streams import data, error_event, unless_gone
 from ..token_logprobs import LogprobWriter
 from .answers import LlamaCompletion, LlamaPiece
 from .bodies import NAMES, LlamaCompletionBody, as_completion, token_prompts
+from .gaps import LlamaInfillBody, ends_of_gaps, gap_prompt
 from .timings import Timer
 
 # Those of llama.cpp, in the order in which they are applied unless it is asked for another one.
@@ -44,13 +45,33 @@ async def complete(request: Request, body: LlamaCompletionBody) -> Response:
     service: Service = request.app.state.service
     with told_as(NAMES):
         prompts = await service.in_thread(token_prompts, body.prompt, service.llm, service.settings.max_prompts)
-        try:
-            made = CompletionBody.model_validate({**await service.in_thread(as_completion, body, service.llm), "prompt": prompts})
-        except ValidationError as error:
-            raise RequestValidationError(error.errors()) from error
-        plans = await unless_gone(request, plan_completion(service, made))
-        writer = LlamaWriter(service, body, plans, [len(prompt) for prompt in prompts])
-        return await answer(request, plans, writer, body.stream, [*body.ignored, *made.ignored], names=body.names)
+        return await completed(request, body, prompts)
+
+
+@router.post("/infill", summary="Write what comes between two texts, as llama.cpp", responses=answers(LlamaCompletion, LlamaPiece))
+async def infill(request: Request, body: LlamaInfillBody) -> Response:
+    """llama.cpp's infill, for models that have marks for it. A constraint holds for what is written in between."""
+    service: Service = request.app.state.service
+    with told_as(NAMES):
+        gap = await service.in_thread(gap_prompt, body, service.llm, service.model_len)
+        return await completed(request, body, [gap], ends=ends_of_gaps(service.llm))
+
+
+async def completed(
+    request: Request, body: LlamaCompletionBody, prompts: list[list[int]], ends: Sequence[int] = ()
+) -> Response:
+    """The answer for prompts as tokens. ends: tokens that end an output beside those that end every text. Raises ApiError."""
+    service: Service = request.app.state.service
+    asked = await service.in_thread(as_completion, body, service.llm)
+    if ends:
+        asked["stop_token_ids"] = sorted({*asked.get("stop_token_ids", ()), *ends})
+    try:
+        made = CompletionBody.model_validate({**asked, "prompt": prompts})
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
+    plans = await unless_gone(request, plan_completion(service, made))
+    writer = LlamaWriter(service, body, plans, [len(prompt) for prompt in prompts])
+    return await answer(request, plans, writer, body.stream, [*body.ignored, *made.ignored], names=body.names)
 
 
 class LlamaWriter:

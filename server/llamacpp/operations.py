@@ -1,4 +1,4 @@
-"""GET /props and /slots, POST /apply-template; /infill and the like, which are refused by name."""
+"""GET /props and /slots, POST /apply-template."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ..streams import unless_gone
 from .answers import AppliedTemplate, Props, Slot
 from .completion import SAMPLERS
 
-REFUSED: Any = {400: {"model": ErrorAnswer, "description": "Always."}}
 router = APIRouter()
 
 
@@ -68,13 +67,6 @@ async def apply_template(request: Request, body: ChatBody) -> dict[str, str]:
     service.check_model(body.model)
     with told_as({}):
         return {"prompt": await unless_gone(request, service.in_thread(_rendered, service, body))}
-
-
-@router.post("/infill", summary="Refused: text is written behind a prompt", response_class=Response, responses=REFUSED)
-async def refuse_infill(request: Request) -> Response:
-    """A model that fits text in between takes its own marks in a prompt to /completion."""
-    message = "/infill: text is written behind a prompt; write the marks that the model has for that into a prompt to /completion"
-    raise ApiError(400, message, code="unsupported_endpoint")
 
 
 def _rendered(service: Service, body: ChatBody) -> str:

@@ -9,6 +9,8 @@ import httpx
 import jsonschema
 import pytest
 
+from maskwright import LLM
+from maskwright.server import infilling
 from maskwright.server.llamacpp.answers import LlamaFinal, LlamaPiece, Props, Slot
 
 FEW: Any = {"n_predict": 6, "temperature": 0}
@@ -189,7 +191,48 @@ def test_how_the_server_is_set_up(http: httpx.Client) -> None:
     slots = [Slot.model_validate(each, strict=True) for each in http.get("/slots").json()]
     assert len(slots) == props["total_slots"] and [each.id for each in slots] == list(range(len(slots)))
     assert http.get("/health").json() == {"status": "ok"}
-    assert http.post("/infill", json={}).json()["error"]["code"] == "unsupported_endpoint"
+
+
+GAP: Any = {"input_prefix": "def f():\n", "input_suffix": "\nprint(f())", **FEW}
+
+
+def test_a_gap_needs_marks_that_the_model_knows(http: httpx.Client) -> None:
+    refused = http.post("/infill", json=GAP)
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "input_suffix" and "marks" in refused.json()["error"]["message"]
+    for missing in ("input_prefix", "input_suffix"):
+        refused = http.post("/infill", json={name: value for name, value in GAP.items() if name != missing})
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == missing
+
+
+@pytest.fixture
+def gap_marks(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Special tokens of the embedded model in the part of marks."""
+    names = list(llm.vocabulary.special_tokens)
+    marks = (names * 3)[:3]
+    monkeypatch.setattr(infilling, "MARKS", (tuple(marks),))
+    return marks
+
+
+def test_a_gap_is_filled_behind_both_texts(http: httpx.Client, llm: LLM, gap_marks: list[str]) -> None:
+    told = http.post("/infill", json={**GAP, "prompt": "  return"}).json()
+    LlamaFinal.model_validate(told, strict=True)
+    shown = "".join((gap_marks[0], GAP["input_prefix"], "  return", gap_marks[1], GAP["input_suffix"], gap_marks[2]))
+    assert told["prompt"].endswith(shown) and told["tokens_predicted"] == 6
+    told = http.post("/infill", json={**GAP, "grammar": 'root ::= "yes" | "no"'}).json()
+    assert told["content"] in ("yes", "no")
+
+
+def test_other_files_come_before_a_gap_as_far_as_there_is_room(
+    http: httpx.Client, llm: LLM, gap_marks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [{"text": "x = 1\n" * 900, "filename": "first.py"}, {"text": "y = 2", "filename": "second.py"}]
+    told = http.post("/infill", json={**GAP, "input_extra": files}).json()
+    assert infilling.BETWEEN_FILES + "y = 2" + gap_marks[0] in told["prompt"] and "x = 1" in told["prompt"]
+    assert told["tokens_evaluated"] + FEW["n_predict"] == 2048 and "second.py" not in told["prompt"]
+    monkeypatch.setattr(infilling, "FILE_MARKS", ((gap_marks[1], gap_marks[2]),))
+    told = http.post("/infill", json={**GAP, "input_extra": files[1:]}).json()
+    repository, this = gap_marks[1] + infilling.REPOSITORY, gap_marks[2] + infilling.THIS_FILE
+    assert f"{repository}{gap_marks[2]}second.py\ny = 2{this}{gap_marks[0]}" in told["prompt"]
 
 
 def test_a_template_that_is_applied_is_what_chat_reads(http: httpx.Client) -> None:
