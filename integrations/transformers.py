@@ -13,14 +13,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from transformers.generation.continuous_batching.cb_logits_processors import (
     ContinuousBatchingLogitsProcessor,
@@ -32,38 +29,12 @@ from ..constraints import Constraint, State
 from ..constraints.runtime.constraint import FINISHED
 from ..errors import UsageError
 from ..kernels.sampler.interface import UNCONSTRAINED
-from ..kernels.sampler.reference import unpack_masks
 from ..row_states import mask_within
+from .resident_masks import MaskWords, ResidentMasks
 from .versions import check_version
 
 TESTED = ("5.20", "5.21", "5.22", "5.23")
 NUM_MASKS = 1024  # rows of the resident table: 16 MB for 128k tokens
-
-
-class ResidentMasks:
-    """Masks that stay on a device, each in a row that is written once and reused when it was not asked for longest.
-
-    words: int32 [num_masks, ceil(head / 32)], where it is for good: CUDA graphs read it.
-    """
-
-    def __init__(self, num_masks: int, head: int, device: torch.device | str) -> None:
-        self.words = torch.zeros(num_masks, -(-head // 32), dtype=torch.int32, device=device)
-        self._rows: OrderedDict[Hashable, int] = OrderedDict()  # what a mask is -> its row, least recently used first
-        self._free = list(range(num_masks))
-
-    def rows(self, wanted: Mapping[Hashable, NDArray[np.uint32]]) -> dict[Hashable, int]:
-        """The row of each mask, by what names it. Masks that are not there yet are written. Raises UsageError."""
-        if len(wanted) > len(self.words):
-            raise UsageError(f"a step needs {len(wanted)} masks and the table has {len(self.words)}: give num_masks")
-        for name in wanted.keys() & self._rows.keys():
-            self._rows.move_to_end(name)
-        for name in wanted.keys() - self._rows.keys():
-            row = self._free.pop() if self._free else self._rows.popitem(last=False)[1]
-            self._rows[name] = row
-            mask = torch.from_numpy(wanted[name].view(np.int32).copy())
-            self.words[row].zero_()
-            self.words[row, : len(mask)] = mask.to(self.words.device)
-        return {name: self._rows[name] for name in wanted}
 
 
 class ContinuousBatchingConstraint(ContinuousBatchingLogitsProcessor):
@@ -82,7 +53,7 @@ class ContinuousBatchingConstraint(ContinuousBatchingLogitsProcessor):
         self, constraint: Constraint | None, head: int, device: torch.device | str, num_masks: int = NUM_MASKS
     ) -> None:
         self.constraint, self.head = constraint, head
-        self.masks = ResidentMasks(num_masks, head, device)
+        self.masks = ResidentMasks(num_masks, -(-head // 32), device)
         self._known: dict[str, tuple[Constraint, list[int], State | None]] = {}  # of the last step, by request
         if constraint is not None:
             check_fit(constraint, head)
@@ -95,16 +66,16 @@ class ContinuousBatchingConstraint(ContinuousBatchingLogitsProcessor):
         """int32 [requests]: the row of each request's mask, after the tokens that it has by now."""
         states = [request.state for request in requests_with_new_token]
         self._known = {state.request_id: known for state in states if (known := self._state_of(state)) is not None}
-        masks: dict[Hashable, NDArray[np.uint32]] = {}
+        masks: dict[Hashable, Callable[[], MaskWords]] = {}
         names = [self._name_mask(state, masks) for state in states]
         rows = self.masks.rows(masks)
         return torch.tensor([UNCONSTRAINED if name is None else rows[name] for name in names], dtype=torch.int32)
 
     def __call__(self, scores: Tensor, tensor_arg: Tensor) -> Tensor:
         """`scores` [tokens, head] under the masks of rows `tensor_arg` int32 [>= tokens]."""
-        allowed = unpack_masks(self.masks.words, tensor_arg[: scores.shape[0]], scores.shape[-1])
-        assert allowed is not None
-        return scores.masked_fill(~allowed, -torch.inf)
+        masked = scores.clone(memory_format=torch.contiguous_format)
+        self.masks.ban(masked, tensor_arg[: scores.shape[0]])
+        return masked
 
     def _state_of(self, request: Any) -> tuple[Constraint, list[int], State | None] | None:
         """(constraint, tokens, state behind them, None if they are not allowed) of a request; None if it is not constrained."""
@@ -124,7 +95,7 @@ class ContinuousBatchingConstraint(ContinuousBatchingLogitsProcessor):
                 state = constraint.advance(state, token_id) if token_id < constraint.vocabulary.size else None
         return constraint, list(tokens), state
 
-    def _name_mask(self, request: Any, masks: dict[Hashable, NDArray[np.uint32]]) -> Hashable:
+    def _name_mask(self, request: Any, masks: dict[Hashable, Callable[[], MaskWords]]) -> Hashable:
         """What names the mask of a request, which is put into `masks`; None if it is not constrained."""
         if request.request_id not in self._known:
             return None
@@ -138,7 +109,7 @@ class ContinuousBatchingConstraint(ContinuousBatchingLogitsProcessor):
             name: Hashable = rows, int(numbers[0])
         else:
             name = mask.tobytes()
-        masks[name] = mask
+        masks[name] = lambda: mask
         return name
 
 

@@ -72,7 +72,7 @@ def file_marks_of(llm: LLM) -> tuple[int, int] | None:
 
 def _files(llm: LLM, files: Sequence[tuple[str, str]]) -> list[int]:
     def encode(text: str) -> list[int]:
-        return llm.planner.encode(text, add_special_tokens=False)
+        return list(llm.planner.encode(text, add_special_tokens=False))
 
     marks = file_marks_of(llm)
     if marks is None:

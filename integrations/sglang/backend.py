@@ -31,7 +31,7 @@ from torch import Tensor
 from ..walk import Walk
 
 if TYPE_CHECKING:
-    from ..device_rows import DeviceRows
+    from ..resident_masks import WalkMasks
 
 ANY_JSON = "$$ANY$$"  # as the text of a schema
 TABLE_BYTES = 128 << 20  # of masks on the device, about 7,000 of 150,000 tokens
@@ -148,7 +148,7 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
         self.packed = packed
         self._whitespace, self._words = whitespace, -(-vocab_size // 32)
         self._compilers = Compilers(tokenizer, vocab_size, eos_token_ids)
-        self._rows: DeviceRows | None = None  # on the device of the logits, which is known with the first batch
+        self._rows: WalkMasks | None = None  # on the device of the logits, which is known with the first batch
 
     # -- what requests ask for ------------------------------------------------------------------------------------------
 
@@ -191,16 +191,16 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
         if self.packed:
             return torch.full((batch_size, self._words), -1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
         if self._rows is None:
-            from ..device_rows import DeviceRows
+            from ..resident_masks import WalkMasks
 
-            self._rows = DeviceRows(max(LEAST_ROWS, TABLE_BYTES // (4 * self._words)), self._words, torch.device(device))
+            self._rows = WalkMasks(max(LEAST_ROWS, TABLE_BYTES // (4 * self._words)), self._words, device)
         return torch.full((batch_size,), -1, dtype=torch.int32)
 
     def fill(self, vocab_mask: Tensor, indices: Sequence[int], walks: Sequence[Walk]) -> None:
         """Write what may come next in each of some walks to its row."""
         if vocab_mask.ndim == 1:
             assert self._rows is not None, "the mask was not made by `allocate_vocab_mask`"
-            vocab_mask.numpy()[indices] = self._rows.rows(walks)
+            vocab_mask.numpy()[indices] = self._rows.rows_of(walks)
             return
         rows = vocab_mask.numpy().view(np.uint32)
         for index, walk in zip(indices, walks, strict=True):
@@ -213,7 +213,7 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
     def apply_vocab_mask(self, logits: Tensor, vocab_mask: Tensor) -> None:
         """Set the logits of forbidden tokens to -inf, in place. logits: [rows, head]."""
         if vocab_mask.ndim == 2:
-            from ..device_rows import ban_packed
+            from ..resident_masks import ban_packed
 
             ban_packed(logits, vocab_mask)
         else:

@@ -16,6 +16,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maskwright.errors import UsageError
 from maskwright.integrations import versions
 from maskwright.integrations.versions import UnsupportedEngine
 
@@ -179,11 +180,11 @@ def test_rows_of_requests_that_are_gone_are_forgotten(engine: Any) -> None:
     backend = engine.adapter.MaskwrightGrammarBackend(tokenizer(), size())
     grammar = backend.dispatch_regex("a")
     assert allowed(engine, grammar) == set(ids("a"))
-    assert len(backend._rows._row_of_state) == 1
+    assert len(backend._rows._names) == 1
     backend._compilers._compilers.clear()
     del grammar
     gc.collect()
-    assert len(backend._rows._row_of_state) == 0
+    assert len(backend._rows._names) == 0
 
 
 def test_a_batch_of_all_sorts(engine: Any, backend: Any) -> None:
@@ -301,7 +302,7 @@ def test_more_masks_than_the_table_has_room_for(engine: Any, monkeypatch: pytest
     for start in range(0, 12, 3):  # three new masks a step: some step finds the table full
         assert batch_masks(engine, grammars[start : start + 3]) == [set(ids(letter)) for letter in letters[start : start + 3]]
     assert allowed(engine, grammars[0]) == set(ids("a"))
-    with pytest.raises(ValueError, match="4 mask rows"):
+    with pytest.raises(UsageError, match="4 mask rows"):
         batch_masks(engine, grammars[:5])
 
 

@@ -23,7 +23,7 @@ from transformers.generation.logits_process import LogitsProcessorList
 from maskwright import LogitsProcessor
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Regex, Vocabulary
 from maskwright.errors import UsageError
-from maskwright.integrations.transformers import ContinuousBatchingConstraint, ResidentMasks, constrained
+from maskwright.integrations.transformers import ContinuousBatchingConstraint, constrained
 from maskwright.kernels.sampler.interface import UNCONSTRAINED
 
 PATTERN = "[ab]{2}(c|de){1,3}[0-9]"
@@ -254,12 +254,6 @@ def test_rows_of_masks_are_those_of_the_states(vocabulary: Vocabulary, schema: C
         storage[: len(rows)] = rows
         masked = processor(torch.zeros(len(rows), head), storage)
         assert np.array_equal(torch.isfinite(masked).numpy(), np.stack(expected))
-
-
-def test_a_step_with_more_masks_than_rows_is_refused() -> None:
-    masks = ResidentMasks(2, 40, "cpu")
-    with pytest.raises(UsageError, match="num_masks"):
-        masks.rows({number: np.array([number, 0], np.uint32) for number in range(3)})
 
 
 def test_a_step_prepared_before_its_token_is_refused(schema: Constraint, vocabulary: Vocabulary) -> None:
