@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .constraint_choice import FREE, ConstraintChoice
 from .constraints.capturing.capture import captures, captures_by_name
 from .constraints.runtime.front_end import may_have_captures
+from .constraints.runtime.healed import HealedConstraint
 from .errors import OutputError, UsageError
 from .field_details import FieldReader, Fields, fields_of
 
@@ -105,7 +106,8 @@ class GenerationOutput:
         if not self.is_complete:
             raise GenerationIncomplete(self)
         assert self.constraint is not None
-        return captures_by_name(captures(self.constraint, self.token_ids))
+        is_healed = isinstance(self.constraint, HealedConstraint)  # then the tokens begin with a part of the prompt
+        return captures_by_name(captures(self.constraint, self.text if is_healed else self.token_ids))
 
 
 class GenerationIncomplete(OutputError):

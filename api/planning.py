@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,6 +18,7 @@ from .chat import Turn, plan_turn
 from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle, Vocabulary
 from .constraints.front_ends.tags.styles import style_of_template
+from .constraints.runtime.healed import HealedConstraint
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
 from .engine.kv_cache.prefix_tree import common_length
@@ -36,6 +37,7 @@ from .tools import ToolLike
 logger = logging.getLogger(__name__)
 
 MAX_BEGINNINGS = 64  # kept
+MAX_HEALED = 64  # constraints behind a token that is written anew, kept
 PromptStyle = Literal["auto", "plain", "chat", "task"]
 
 
@@ -147,6 +149,7 @@ class Planner:
         check_prompt_style(style)
         self._tokenizer, self._compiler, self._limits = tokenizer, compiler, limits
         self._beginnings: dict[str, tuple[int, ...]] = {}
+        self._heal = lru_cache(MAX_HEALED)(HealedConstraint)
         self.style = style if style != "auto" else _style_of(folder)
         self.tool_style = None if self.style == "task" else style_of_template(tokenizer.chat_template)
         self.has_tool_role = self.style != "task"  # whether templates know calls and their results; the embedded model does not
@@ -212,7 +215,7 @@ class Planner:
 
     def plan_tokens(self, token_ids: Sequence[int], sampling: SamplingParams, choice: ConstraintChoice = FREE) -> Plan:
         """The plan for a prompt that is given in tokens."""
-        return Plan("", choice, self._requests(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
+        return Plan("", choice, self._healed(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
 
     def plan_resumed(self, snapshot: Snapshot, options: ConstraintOptions, adapter: str | None = None) -> Plan:
         """The plan of a session that was saved, which reads what the session gives."""
@@ -235,7 +238,7 @@ class Planner:
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
         if self.style == "plain":
-            return Plan(prompt, choice, self._requests(self.encode(prompt), sampling, constraint), sampling.n)
+            return Plan(prompt, choice, self._healed(self.encode(prompt), sampling, constraint), sampling.n)
         messages = self._told([{"role": "user", "content": prompt}], choice)
         token_ids = self._encode_chat(messages)
         requests = self._requests(token_ids, sampling, constraint, self._num_shared(token_ids, messages, None))
@@ -288,6 +291,15 @@ class Planner:
             raise UsageError(f"sampling= has {len(sampling)} values for {count} prompts")
         return list(sampling)
 
+    def _healed(self, token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None) -> tuple[Request, ...]:
+        """The requests of a plain prompt. If asked for, its last token is taken back where a longer one could stand there."""
+        last = self._tokenizer.vocabulary.text_tokens[token_ids[-1]] if len(token_ids) > 1 else None
+        if sampling.heal_prompt and constraint is not None and last:
+            healed = self._heal(constraint, last)
+            if healed.can_merge:
+                return self._requests(token_ids[:-1], sampling, healed, healed=last)
+        return self._requests(token_ids, sampling, constraint)
+
     def _requests(
         self,
         token_ids: tuple[int, ...],
@@ -295,11 +307,19 @@ class Planner:
         constraint: Constraint | None,
         num_shared: int = 0,
         begun: bytes = b"",
+        healed: bytes = b"",
     ) -> tuple[Request, ...]:
         """The requests of a prompt, one for each output. Texts in `sampling` become tokens."""
         sampling = spelled(sampling, partial(self._tokenizer.encode, add_special_tokens=False))
         return tuple(
-            Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared, begun=begun)
+            Request(
+                prompt_token_ids=token_ids,
+                sampling=copy,
+                constraint=constraint,
+                num_shared_tokens=num_shared,
+                begun=begun,
+                healed=healed,
+            )
             for copy in sampling.copies()
         )
 

@@ -24,8 +24,9 @@ async def captures_of(
     grammar = None if has_calls else _grammar(plan.choice.source)
     if grammar is None:
         return {}
-    begun = plan.requests[0].begun.decode(errors="replace")
-    is_apart = grammar is not plan.choice.source or bool(begun)
+    request = plan.requests[0]
+    begun = request.begun.decode(errors="replace")
+    is_apart = grammar is not plan.choice.source or bool(begun or request.healed)
     return await service.in_thread(_read, service.llm.compiler, plan, grammar, begun + content if is_apart else ended.token_ids)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..base.errors import UnsupportedKeyword
 from ..grammar.capture_marks import Marks
@@ -27,15 +27,8 @@ from ..grammar.segments import Segment
 from ..grammar.source import Limits, Source
 from ..grammar.stages import Budgets
 from .constraint import Constraint
-from .values import JsonValues, SegmentedValues, Values
-
-
-class Places(Protocol):
-    """Follows one text through a source. It is read in pieces, in order."""
-
-    def read(self, data: bytes) -> tuple[str, ...]:
-        """The places in the source to which the next bytes belong, in their order."""
-        ...
+from .healed import HealedConstraint, PlacesBehind, ValuesBehind
+from .values import JsonValues, Places, SegmentedValues, Values
 
 
 class FrontEnd(ABC):
@@ -120,6 +113,9 @@ def front_end_of(source: Source) -> FrontEnd:
 
 def places_of(constraint: Constraint) -> Places | None:
     """Follows a text from its beginning; None for a constraint without known places: those of a schema are known."""
+    if isinstance(constraint, HealedConstraint):
+        inner = places_of(constraint.unbudgeted)
+        return None if inner is None else PlacesBehind(inner, len(constraint.owed))
     source = constraint.source
     return source.places(constraint.limits) if isinstance(source, FrontEnd) else None
 
@@ -129,6 +125,9 @@ def values_of(constraint: Any) -> Values | None:
 
     Of a constraint that was read from a file its tables tell, not its source: reasoning before a schema is not known there.
     """
+    if isinstance(constraint, HealedConstraint):
+        inner = values_of(constraint.unbudgeted)
+        return None if inner is None else ValuesBehind(inner, len(constraint.owed))
     source = getattr(constraint, "source", None)
     if isinstance(source, FrontEnd):
         return source.values(constraint)

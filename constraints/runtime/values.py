@@ -1,4 +1,4 @@
-"""Which values of a text are open while it is written: strings, numbers, arrays, objects, and arguments that are no JSON.
+"""Where a text is while it is written: which values are open (strings, numbers, arrays, objects, arguments that are no JSON).
 
 Followed byte by byte, beside the automaton: a state knows what may follow, not where a value has begun.
 """
@@ -46,6 +46,14 @@ class Values(Protocol):
         ...
 
     def fork(self) -> Values: ...
+
+
+class Places(Protocol):
+    """Follows one text through a source. It is read in pieces, in order."""
+
+    def read(self, data: bytes) -> tuple[str, ...]:
+        """The places in the source to which the next bytes belong, in their order."""
+        ...
 
 
 class WholeText:

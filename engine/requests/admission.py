@@ -46,7 +46,7 @@ def admit(
         max_tokens=max_tokens,
         min_tokens=min(min_tokens, max_tokens),
         sampling=_sampling(request, vocabulary, guide),
-        detokenizer=Detokenizer(vocabulary.text_tokens),
+        detokenizer=Detokenizer(vocabulary.text_tokens, len(request.healed)),
         stop_matcher=_stop_matcher(request.sampling),
         guide=guide,
         ending=request.ending() if request.ending is not None else None,

@@ -12,13 +12,17 @@ class Detokenizer:
     `tokens[t]` are the bytes of token t, None if it is never text. Equal to decoding all bytes at once.
     """
 
-    def __init__(self, tokens: Sequence[bytes | None]) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: Sequence[bytes | None], num_skipped: int = 0) -> None:
+        """num_skipped: leading bytes that are no part of the text."""
+        self._tokens, self._num_skipped = tokens, num_skipped
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def feed(self, token_id: int) -> str:
         """The characters that this token completes; the bytes of an unfinished one are kept back."""
-        return self._decoder.decode(self._tokens[token_id] or b"")
+        data = self._tokens[token_id] or b""
+        if self._num_skipped:
+            data, self._num_skipped = data[self._num_skipped :], max(self._num_skipped - len(data), 0)
+        return self._decoder.decode(data)
 
     def flush(self) -> str:
         """What is left when the output ends: a replacement character if it ends within a character, else nothing."""

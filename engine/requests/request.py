@@ -60,6 +60,7 @@ class Request:
     num_shared_tokens: int = 0  # leading tokens that other prompts will begin with too: their blocks are evicted last
     cache_salt: str = ""  # keys and values are shared with requests of the same salt alone
     begun: bytes = b""  # of the output: what the prompt ends with already, behind which the constraint goes on
+    healed: bytes = b""  # what the output writes anew of the prompt before its text begins: it is no part of the text
     num_prompt_logprobs: int | None = None  # the prompt's tokens are scored, with so many most probable ones; None: they are not
     ending: Callable[[], Ending] | None = None  # makes what may end the output early, even before its constraint is satisfied
 
@@ -84,6 +85,10 @@ class Request:
             raise RequestError(
                 "canonical narrows what a constraint leaves, and there is no constraint; without one a model spells as it likes"
             ).about("canonical")
+        elif self.sampling.heal_prompt:
+            raise RequestError(
+                "heal_prompt lets a constraint's text begin within the last token of the prompt, and there is no constraint"
+            ).about("heal_prompt")
         elif self.sampling.field_details:
             raise RequestError(
                 "field_details tells what masks did to each value, and there is no constraint; logprobs are for free text"

@@ -25,7 +25,7 @@ from .search_group import SearchGroup, Seen, Surroundings
 
 UNDERSTOOD = (
     "temperature", "max_tokens", "min_tokens", "logit_bias", "banned_token_ids", "stop_token_ids", "ignore_eos", "seed",
-    "allowed_token_ids", "bad_words_ids", "no_repeat_ngram_size", "canonical",
+    "allowed_token_ids", "bad_words_ids", "no_repeat_ngram_size", "canonical", "heal_prompt",
 )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ from ..requests.output import SearchScore, TokenRecord
 from ..requests.sequence import Sequence
 from .search_group import SearchGroup, Seen, Surroundings
 
-UNDERSTOOD = ("temperature", "max_tokens", "stop_token_ids", "seed", "canonical")
+UNDERSTOOD = ("temperature", "max_tokens", "stop_token_ids", "seed", "canonical", "heal_prompt")
 RESAMPLE_STREAM = 0x6A09E667F3BCC908  # random numbers apart from those of the draws
 
 

@@ -48,7 +48,7 @@ class Sessions:
         sequence = self._engine.sequence(request_id)
         if sequence.ending is not None:
             raise RequestError(f"request {request_id} ends where its owner decides, which a snapshot cannot keep")
-        if sequence.request.begun:
+        if sequence.request.begun or sequence.request.healed:
             raise RequestError(f"request {request_id} goes on with a text of its prompt, which a snapshot cannot keep")
         kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
         return snapshot_of(sequence, self._belonging(sequence.request.constraint, sequence.adapter_fingerprint), kept)
