@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from ...engine.errors import AdapterInUse
+
+POLL_SECONDS = 0.05
 
 
 class AdapterPool:
@@ -39,7 +41,7 @@ class AdapterPool:
             return
         async with self._freed:
             while name not in self._loaded and not await self._has_room():
-                await self._freed.wait()
+                await self._some_time()
             if name not in self._loaded:
                 await self._load(name, self._paths[name])
                 self._loaded[name] = None
@@ -51,6 +53,12 @@ class AdapterPool:
             self._users[name] -= 1
             async with self._freed:
                 self._freed.notify_all()
+
+    async def _some_time(self) -> None:
+        """Until one may be free: the engine lets go of one a step after its last request, and tells nobody."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):
+                await self._freed.wait()
 
     async def _has_room(self) -> bool:
         """Whether another one may be loaded; one that nobody uses goes for it."""

@@ -12,7 +12,7 @@ def merged(texts: Mapping[str, str], label: str = "replica") -> str:
     families: dict[str, tuple[list[str], list[str]]] = {}  # by name: its head, its samples
     for owner, text in texts.items():
         head, samples = families.setdefault("", ([], []))
-        for line in text.splitlines():
+        for line in text.split("\n"):
             if line.startswith(HEADS):
                 head, samples = families.setdefault(line.split(" ", 3)[2], ([], []))
                 if line not in head and len(head) < len(HEADS):

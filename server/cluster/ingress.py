@@ -26,7 +26,6 @@ from .asked import Asked, Whole
 from .exposition import merged
 from .forwarding import Answer, Forwarding
 from .routing_key import routing_key
-from .settings import ClusterSettings
 
 FOR_ALL = ("/abort_request", "/abort_requests", "/flush_cache", "/load", "/reset_prefix_cache")
 KEPT_OUT = (b"content-length", b"transfer-encoding", b"connection", b"authorization", b"x-api-key", b"x-request-id", b"expect")
@@ -51,8 +50,8 @@ class Replicas(Protocol):
 class Ingress:
     """An ASGI application without its gate; see `ingress_app`."""
 
-    def __init__(self, replicas: Replicas, settings: ServerSettings, cluster: ClusterSettings, metrics: IngressMetrics) -> None:
-        self._replicas, self._cluster, self._metrics = replicas, cluster, metrics
+    def __init__(self, replicas: Replicas, settings: ServerSettings, max_retries: int, metrics: IngressMetrics) -> None:
+        self._replicas, self._max_retries, self._metrics = replicas, max_retries, metrics
         self._adapters: Collection[str] = named_paths(settings.lora_modules)
         self._own: dict[str, Callable[[], Awaitable[Response]]] = {
             "/metrics": self._show_metrics, "/health": self._health, "/ping": self._ping, "/ready": self._ready,
@@ -74,7 +73,7 @@ class Ingress:
         if path in FOR_ALL:
             await _together(await self._replicas.ask_all(asked))(scope, receive, send)
             return
-        forwarding = Forwarding(asked, self._replicas.ask, self._cluster.max_retries)
+        forwarding = Forwarding(asked, self._replicas.ask, self._max_retries)
         try:
             await forwarding.run(receive, send)
         finally:
@@ -122,9 +121,9 @@ class IngressMetrics:
         return generate_latest(self._registry).decode()
 
 
-def ingress_app(replicas: Replicas, settings: ServerSettings, cluster: ClusterSettings, metrics: IngressMetrics) -> ASGIApp:
-    """The whole application of an ingress."""
-    app: ASGIApp = Gate(Ingress(replicas, settings, cluster, metrics), settings, metrics.http)
+def ingress_app(replicas: Replicas, settings: ServerSettings, max_retries: int, metrics: IngressMetrics) -> ASGIApp:
+    """The whole application of an ingress. max_retries: other replicas that are asked when one is lost."""
+    app: ASGIApp = Gate(Ingress(replicas, settings, max_retries, metrics), settings, metrics.http)
     return CORSMiddleware(app, **cors_options(settings)) if settings.allowed_origins else app
 
 
@@ -140,8 +139,8 @@ def _together(answers: Sequence[Whole]) -> Response:
     if not answers:
         raise ApiError(503, "there is no replica", code="no_replica", headers={"Retry-After": "1"})
     told = next((each for each in answers if each.head.status >= 400), answers[0])
-    body, kind = told.body, dict(told.head.headers).get(b"content-type", b"text/plain").decode("latin-1")
+    body, kind = told.body, dict(told.head.headers).get(b"content-type", b"").decode("latin-1")
     if told.head.status < 400 and kind.startswith("application/json"):
         read = [json.loads(each.body) for each in answers]
         body = json.dumps({name: sum(each[name] for each in read) for name in read[0]}).encode()
-    return Response(body, told.head.status, media_type=kind)
+    return Response(body, told.head.status, media_type=kind or None)

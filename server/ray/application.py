@@ -18,6 +18,7 @@ from .options import ServedModel, read_options
 from .shelf import Shelf
 
 MOST_OPEN = 100_000  # requests of one ingress: what an engine takes is what bounds them
+LOOK_BACK_SECONDS = 15.0  # over which load is averaged; Ray wants more than the 10 s after which it is told
 WAIT_LOOP_SECONDS = 0.5  # between two looks whether a replica that stops has answered all
 
 
@@ -64,7 +65,7 @@ def application(model: ServedModel, settings: ServerSettings, cluster: ClusterSe
         **stopping,
     )
     shelves = shelf.bind(settings.max_stored_responses, settings.max_stored_bytes)
-    return ingress.bind(engine.bind(model, settings, shelves), settings, cluster)
+    return ingress.bind(engine.bind(model, settings, shelves), settings, cluster.max_retries)
 
 
 def _scale(cluster: ClusterSettings) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def _scale(cluster: ClusterSettings) -> dict[str, Any]:
         target_ongoing_requests=cluster.target_open,
         upscale_delay_s=cluster.upscale_seconds,
         downscale_delay_s=cluster.downscale_seconds,
-        look_back_period_s=max(cluster.upscale_seconds, 1.0),
+        look_back_period_s=LOOK_BACK_SECONDS,
         policy=policy,
     )
     return {"autoscaling_config": scaling}

@@ -14,7 +14,6 @@ from starlette.types import ASGIApp
 from ..cluster.asked import Asked, Whole
 from ..cluster.forwarding import Answer, ReplicaLost
 from ..cluster.ingress import IngressMetrics, ingress_app
-from ..cluster.settings import ClusterSettings
 from ..errors import ApiError
 from ..settings import ServerSettings
 
@@ -25,15 +24,15 @@ ASK_ALL_SECONDS = 10.0
 class IngressReplica:
     """The deployment that reads requests."""
 
-    def __init__(self, engines: DeploymentHandle[Any], settings: ServerSettings, cluster: ClusterSettings) -> None:
-        self._engines, self._settings, self._cluster = engines, settings, cluster
+    def __init__(self, engines: DeploymentHandle[Any], settings: ServerSettings, max_retries: int) -> None:
+        self._engines, self._settings, self._max_retries = engines, settings, max_retries
         self._metrics = IngressMetrics()
         self._context = serve.get_replica_context()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         context = self._context
         ingresses = serve.get_deployment_handle(context.deployment, context.app_name)
-        return ingress_app(RayReplicas(self._engines, ingresses), self._settings, self._cluster, self._metrics)
+        return ingress_app(RayReplicas(self._engines, ingresses), self._settings, self._max_retries, self._metrics)
 
     async def metrics(self) -> tuple[str, str]:
         """The name of this ingress, and its metrics as text."""
