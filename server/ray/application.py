@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ray import serve
@@ -29,6 +31,8 @@ def app(args: Mapping[str, Any]) -> Application:
     UsageError.
     """
     model, settings, cluster = read_options(args)
+    if not settings.api_key and (key := os.environ.get("MASKWRIGHT_API_KEY")):
+        settings = replace(settings, api_key=(key,))
     for name in ("host", "port", "ssl_certfile", "ssl_keyfile", "idle_seconds"):
         if name in args:
             raise UsageError(f"{name}: the proxies of Ray Serve listen; say it in http_options of the config file")

@@ -124,7 +124,7 @@ def test_what_has_no_effect_in_a_cluster_is_refused_by_name() -> None:
     refuse_unserved(ServerSettings(api_key=("k",), port=9000))
     with pytest.raises(UsageError, match=r"^batch_folder is not served on Ray: .* run a server beside"):
         refuse_unserved(ServerSettings(batch_folder=Path("x")))
-    with pytest.raises(UsageError, match="^log_format is not served on Ray"):
+    with pytest.raises(UsageError, match=r"^log_format is not served on Ray"):
         refuse_unserved(ServerSettings(log_format="json"))
 
 
