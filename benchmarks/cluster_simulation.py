@@ -1,13 +1,13 @@
 """Routing policies over many replicas, in modelled time: `python benchmarks/scheduling.py --cluster`.
 
-The trace: requests arrive at random. Each has one of many schemas (Zipf), whose system prompt it begins with (100 to 1,200 tokens),
-20 to 400 tokens of its own, and wants 16 to 400 tokens, all log-uniform; three of ten go on with an earlier conversation. A replica is
-an engine of continuous batching with a prefix cache (least recently used goes first) and a cache of compiled constraints: a step
-takes `step_ms`, and `token_us` for each token in it, prompts in chunks. Replicas fail and come back empty: what had no token yet
-is sent to another one, what had is lost.
+The trace: requests arrive at random. Each has one of many schemas (Zipf), whose system prompt it begins with (100 to 1,200
+tokens), 20 to 400 tokens of its own, and wants 16 to 400 tokens, all log-uniform; three of ten go on with an earlier conversation.
+A replica is an engine of continuous batching with a prefix cache (least recently used goes first) and a cache of compiled
+constraints: a step takes `step_ms`, and `token_us` for each token in it, prompts in chunks. Replicas fail and come back empty:
+what had no token yet is sent to another one, what had is lost.
 
-The policies are those of the server (`maskwright.server.cluster`). Each ingress has its own, and knows of a replica's load what that
-told it last: when it took a request of this ingress, and when it ended one.
+The policies are those of the server (`maskwright.server.cluster`). Each ingress has its own, and knows of a replica's load what
+that told it last: when it took a request of this ingress, and when it ended one.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Simulation:
         costs = Costs(open_request=self.settings.open_bytes)
         return PrefixAffinity(costs, seed=number, trusted_seconds=5 * self.settings.report_seconds, clock=lambda: self._now)
 
-        def _route(self, now: float, request: Simulated) -> None:
+    def _route(self, now: float, request: Simulated) -> None:
         self._now = now
         policy, loads = self._policies[request.ingress], self._loads[request.ingress]
         name = policy.rank(request.key, loads.__getitem__)[0]

@@ -284,7 +284,7 @@ async def a_conversation_outlives_its_replica(cluster: Cluster) -> None:
 
 
 async def load_starts_replicas(cluster: Cluster) -> None:
-    await cluster.deploy(replicas=1, max_replicas=2, target_open=2)
+    await cluster.deploy(replicas=1, max_replicas=2, target_open=2, downscale_seconds=1)
 
     async def one_is_left() -> bool:
         return len(engine_pids()) == 1
@@ -302,34 +302,54 @@ async def load_starts_replicas(cluster: Cluster) -> None:
         await asyncio.gather(*running, return_exceptions=True)
 
 
+async def _requests(cluster: Cluster, arguments: argparse.Namespace) -> str:
+    rng, started = random.Random(arguments.seed), time.perf_counter()
+    wanted = cases(rng, 60)
+    told = await expected(wanted)
+    assert all(each.status == 200 for each in told), next(each for each in told if each.status != 200)
+    kinds = await nothing_is_lost(cluster, wanted, told, arguments.requests, arguments.concurrency, rng)
+    return f"{arguments.requests} in {time.perf_counter() - started:.0f} s: {dict(kinds)}"
+
+
+async def _routing(cluster: Cluster, arguments: argparse.Namespace) -> str:
+    rates = {router: await hit_rate(cluster, router, arguments.routed, arguments.seed) for router in ("prefix", "random")}
+    assert rates["prefix"] > rates["random"], rates
+    return "prompt tokens found in a prefix cache: " + ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items())
+
+
+async def _leaving(cluster: Cluster, arguments: argparse.Namespace) -> str:
+    await a_client_that_goes_ends_its_request(cluster)
+    return "a client that goes ends its request"
+
+
+async def _conversation(cluster: Cluster, arguments: argparse.Namespace) -> str:
+    await a_conversation_outlives_its_replica(cluster)
+    return "it goes on when its replicas are gone"
+
+
+async def _scaling(cluster: Cluster, arguments: argparse.Namespace) -> str:
+    await load_starts_replicas(cluster)
+    return "load starts another replica"
+
+
+PARTS = {"requests": _requests, "routing": _routing, "leaving": _leaving, "conversation": _conversation, "scaling": _scaling}
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=400)
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--routed", type=int, default=120, help="requests for each router whose hits are compared")
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    wanted = cases(rng, 60)
-    told = await expected(wanted)
-    assert all(each.status == 200 for each in told), next(each for each in told if each.status != 200)
     cluster = Cluster()
     try:
         started = time.perf_counter()
         await cluster.deploy(replicas=2)
         print(f"two replicas are up after {time.perf_counter() - started:.0f} s", flush=True)
-        started = time.perf_counter()
-        kinds = await nothing_is_lost(cluster, wanted, told, arguments.requests, arguments.concurrency, rng)
-        print(f"{arguments.requests} requests in {time.perf_counter() - started:.0f} s: {dict(kinds)}", flush=True)
-        rates = {router: await hit_rate(cluster, router, arguments.routed, arguments.seed) for router in ("prefix", "random")}
-        print("prompt tokens found in a prefix cache: " + ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items()), flush=True)
-        assert rates["prefix"] > rates["random"]
-        await a_client_that_goes_ends_its_request(cluster)
-        print("a client that goes ends its request", flush=True)
-        await a_conversation_outlives_its_replica(cluster)
-        print("a conversation goes on when its replicas are gone", flush=True)
-        await load_starts_replicas(cluster)
-        print("load starts another replica", flush=True)
+        for part in arguments.parts:
+            print(f"{part}: {await PARTS[part](cluster, arguments)}", flush=True)
     finally:
         serve.shutdown()
         ray.shutdown()
