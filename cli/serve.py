@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import UsageError
 from ..model_folder import EMBEDDED
 from ..planning import check_prompt_style
 from .known_errors import not_installed
@@ -25,13 +26,14 @@ from .model_options import (
 from .options import given_options, option_parameters, with_parameters
 
 try:
+    from ..server.cluster.settings import ClusterSettings
     from ..server.run import prepare
     from ..server.run import serve as run_server
     from ..server.settings import ServerSettings
 except ModuleNotFoundError as error:
     raise not_installed("serve", error) from error
 
-SERVER = "Server"
+SERVER, CLUSTER = "Server", "Cluster (with --ray)"
 
 
 def serve(
@@ -43,6 +45,9 @@ def serve(
     prompt_style: Annotated[
         str, typer.Option(help="How prompts of /v1/completions are rendered: auto, plain, chat or task.", rich_help_panel=MODEL)
     ] = "auto",
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Several engines on Ray Serve, behind one address.", rich_help_panel=CLUSTER)
+    ] = False,
     **options: Any,
 ) -> None:
     """Serve a model over HTTP, as OpenAI's interface."""
@@ -51,6 +56,13 @@ def serve(
         settings = replace(settings, api_key=(key,))
     engine = engine_options(options) | settings.model_options
     check_prompt_style(prompt_style)
+    cluster = given_options(ClusterSettings, options)
+    if ray:
+        named = {"device": device, "dtype": dtype, "revision": revision, "download": download, "prompt_style": prompt_style}
+        _serve_on_ray(str(model), named | engine_options(options), settings, ClusterSettings(**cluster))
+        return
+    if cluster:
+        raise UsageError(f"--{next(iter(cluster)).replace('_', '-')} is about several engines: it needs --ray")
     ground = prepare(settings)  # with what is wrong told before a model is loaded
     with ground.listening:
         llm = load_model(
@@ -59,9 +71,20 @@ def serve(
         run_server(llm, settings, str(model), ground)
 
 
+def _serve_on_ray(model: str, options: dict[str, Any], settings: ServerSettings, cluster: ClusterSettings) -> None:
+    try:
+        from ..server.ray.options import ServedModel
+        from ..server.ray.run import serve_on_ray
+    except ModuleNotFoundError as error:
+        raise not_installed("serve --ray", error, extra="ray") from error
+    serve_on_ray(ServedModel(model, options), settings, cluster)
+
+
 def command() -> Any:
-    """The command with one option for each field of ServerSettings, EngineFeatures and EngineConfig."""
+    """The command with one option for each field of ServerSettings, ClusterSettings, EngineFeatures and EngineConfig."""
     app = typer.Typer(add_completion=False)
-    parameters = [*option_parameters(ServerSettings, SERVER, shows_defaults=True), *engine_parameters()]
+    servers = [(ServerSettings, SERVER), (ClusterSettings, CLUSTER)]
+    parameters = [each for kind, panel in servers for each in option_parameters(kind, panel, shows_defaults=True)]
+    parameters += engine_parameters()
     app.command()(with_parameters(serve, parameters))
     return typer.main.get_command(app)

@@ -15,6 +15,7 @@ from ..llm import LLM
 from . import anthropic_messages, chat, completions, operations, playground, reference, responses, tokens
 from .batches import routes as batch_routes
 from .batches.running import Batches
+from .cors import cors_options
 from .documentation import document
 from .errors import add_handlers
 from .gate import Gate
@@ -75,14 +76,7 @@ def create_app(
     add_handlers(app)
     app.add_middleware(Gate, settings=settings, metrics=service.metrics.http)
     if settings.allowed_origins:  # around the gate: browsers ask first without a key, and may read why they were refused
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=settings.allowed_origins,
-            allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=settings.allowed_headers,
-            allow_credentials=settings.allow_credentials,
-            expose_headers=("X-Request-Id", "Request-Id", "Retry-After"),
-        )
+        app.add_middleware(CORSMiddleware, **cors_options(settings))
     if tracer_provider is not None:
         app.add_middleware(Tracing, provider=tracer_provider)
     app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key or settings.admin_api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document

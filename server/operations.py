@@ -60,7 +60,7 @@ async def show_version() -> dict[str, str]:
 @router.get("/v1/models", summary="The models that can be asked", responses=answers(ModelList))
 async def models(request: Request) -> dict[str, Any]:
     service: Service = request.app.state.service
-    return {"object": "list", "data": [_model(service, name) for name in (*service.model_names, *service.adapters)]}
+    return {"object": "list", "data": [_model(service, name) for name in (*service.model_names, *service.adapter_paths)]}
 
 
 @router.get("/v1/models/{name:path}", summary="One of them", responses=answers(ModelAnswer))
@@ -71,13 +71,13 @@ async def model(request: Request, name: str) -> dict[str, Any]:
 
 
 def _model(service: Service, name: str) -> dict[str, Any]:
-    adapter = service.adapters.get(name)
+    path = service.adapter_paths.get(name)
     return {
         "id": name,
         "object": "model",
         "created": STARTED,
         "owned_by": "maskwright",
         "max_model_len": service.model_len,
-        "parent": None if adapter is None else service.model_name,
-        "root": None if adapter is None else str(adapter.path),
+        "parent": None if path is None else service.model_name,
+        "root": None if path is None else str(path),
     }

@@ -110,7 +110,7 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
     service: Service = request.app.state.service
     read = InputMessages(body.instructions)
     with told_as(NAMES, read.renamed):
-        before = _items_before(service, body)
+        before = await _items_before(service, body)
         read.recall(before)
         chat = _as_chat(body, read)
         if body.store and not service.responses.stores:
@@ -140,7 +140,7 @@ class ResponseWriter:
         async for _, event in events:
             self._read(event)
             await self._end(event)
-        return self._ended()
+        return await self._ended()
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
         """The events, while they come."""
@@ -150,7 +150,7 @@ class ResponseWriter:
             for each in self._read(event):
                 yield self._event(each)
             await self._end(event)
-        yield self._event({"type": f"response.{self._status}", "response": self._ended()})
+        yield self._event({"type": f"response.{self._status}", "response": await self._ended()})
 
     def failed(self, error: ApiError) -> bytes:
         """The last event of a stream that failed."""
@@ -172,12 +172,12 @@ class ResponseWriter:
             has_calls = bool(parts.calls)
             self._remarks |= await captures_of(self._service, self._plan, event.output, parts.content, has_calls=has_calls)
 
-    def _ended(self) -> dict[str, Any]:
+    async def _ended(self) -> dict[str, Any]:
         """The response as it ends, which is stored."""
         response = self._response(self._status)
         if self._is_stored:
             items = [*self._before, *stored_items(self._body.input, self._id)]
-            self._service.responses.put(CALLER.get().key_digest, response, items)
+            await self._service.responses.put(CALLER.get().key_digest, response, items)
         return response
 
     @property
@@ -232,11 +232,11 @@ class ResponseWriter:
         }
 
 
-def _items_before(service: Service, body: ResponseBody) -> list[Item]:
+async def _items_before(service: Service, body: ResponseBody) -> list[Item]:
     """The conversation that a response goes on from. Raises ApiError for one that is not stored."""
     if body.previous_response_id is None:
         return []
-    return service.responses.get(CALLER.get().key_digest, body.previous_response_id, "previous_response_id").items
+    return (await service.responses.get(CALLER.get().key_digest, body.previous_response_id, "previous_response_id")).items
 
 
 def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:

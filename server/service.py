@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ..chat import Turn
@@ -34,6 +35,7 @@ from .running import RunningRequests
 from .sampling_options import SamplingBody
 from .searching import spread
 from .settings import ServerSettings
+from .stored.asking import OwnResponses, ResponseStore
 from .stored.store import StoredResponses
 from .traces import OutputSpan, Traces, closing_all
 from .worker import EngineWorker
@@ -73,7 +75,9 @@ class Service:
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="counting")
         self.requests = RunningRequests()
-        self.responses = StoredResponses(settings.max_stored_responses, settings.max_stored_bytes)
+        self.responses: ResponseStore = OwnResponses(StoredResponses(settings.max_stored_responses, settings.max_stored_bytes))
+        self.on_running: Callable[[Sequence[Plan]], object] = lambda _: None  # is told of each request that begins to run
+        self.lent_adapters: Mapping[str, Path] = {}  # those that are loaded when they are asked for
         self._num_open = 0
         self.is_draining = False
 
@@ -133,6 +137,11 @@ class Service:
         """Those that clients can name as a model."""
         return self.llm.driver.adapters
 
+    @property
+    def adapter_paths(self) -> dict[str, Path]:
+        """Where the adapters are that clients can name, those that are loaded when they are asked for included."""
+        return {**self.lent_adapters, **{name: adapter.path for name, adapter in self.adapters.items()}}
+
     def adapter_of(self, model: str | None) -> str | None:
         """The adapter that a request runs with whose model has this name, None for the model alone."""
         return model if model in self.adapters else None
@@ -147,9 +156,9 @@ class Service:
             raise UsageError(f'the model itself is called "{name}"; give the adapter another name')
 
     def check_model(self, name: str | None) -> None:
-        if name is None or self.settings.any_model or name in (*self.model_names, DEFAULT_MODEL, *self.adapters):
+        if name is None or self.settings.any_model or name in (*self.model_names, DEFAULT_MODEL, *self.adapter_paths):
             return
-        known = " and ".join(map(repr, [*self.model_names, *self.adapters]))
+        known = " and ".join(map(repr, [*self.model_names, *self.adapter_paths]))
         raise ApiError(404, f"there is no model {name!r} here; this server has {known}", param="model", code="model_not_found")
 
     async def forget_prefixes(self) -> None:
@@ -211,6 +220,7 @@ class Service:
         submitted = requests if search is None else [plan.requests[0] for plan in plans]
         with self._place(len(requests), is_new=False):
             async with self.worker.submitted(submitted, search) as answers:
+                self.on_running(plans)
                 self.metrics.requested_n.observe(len(requests))
                 self.metrics.requested_tokens.observe(requests[0].sampling.max_tokens)
                 watches = [RequestWatch(self.metrics, request.constraint is not None, begun) for request in requests]

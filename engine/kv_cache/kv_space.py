@@ -14,6 +14,7 @@ Transfers (`take_transfers`) are to be carried out in their order before the ste
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -215,6 +216,13 @@ class KVSpace:
         """Forget all that is known; between steps. Who runs keeps its blocks, and what those hold is known again when it ends."""
         for node in self._known.tree.first_blocks():
             self._known.unlearn(node)
+
+    def num_known(self, token_ids: Sequence[int], cache_key: str | None) -> int:
+        """How many leading tokens have their keys and values in the cache or in host memory."""
+        if not self.reuses:
+            return 0
+        path, taken = self._known.tree.match(token_ids, len(token_ids), cache_key)
+        return (len(path) - 1) * self.block_size + taken if path else 0
 
     def take_transfers(self) -> list[Transfer | Restored]:
         taken = list(self._transfers)

@@ -65,6 +65,7 @@ class CompileProcess:
             return False
         finally:
             loop.remove_reader(self._connection.fileno())
+            os.set_blocking(self._connection.fileno(), True)  # uvloop's `add_reader` has taken that away, and `answer` waits
         return True
 
     def answer(self) -> Handover | Exception:

@@ -36,14 +36,14 @@ async def get_response(request: Request, response_id: str, stream: bool | None =
     if stream:
         raise ApiError(400, "stream: a response that has ended is told whole", param="stream", code="unsupported_parameter")
     service: Service = request.app.state.service
-    return service.responses.get(CALLER.get().key_digest, response_id).response
+    return (await service.responses.get(CALLER.get().key_digest, response_id)).response
 
 
 @router.delete("/v1/responses/{response_id}", summary="Forget a response", responses=answers(DeletedResponse))
 async def delete_response(request: Request, response_id: str) -> dict[str, Any]:
     """Responses that went on from it stay as they are."""
     service: Service = request.app.state.service
-    service.responses.delete(CALLER.get().key_digest, response_id)
+    await service.responses.delete(CALLER.get().key_digest, response_id)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
@@ -58,7 +58,7 @@ async def list_input_items(
     """The items of the conversation before the response, those of earlier responses included; the last ones first, unless asked
     otherwise. after: the id of the item behind which the list begins."""
     service: Service = request.app.state.service
-    items = list(service.responses.get(CALLER.get().key_digest, response_id).input_items)
+    items = list((await service.responses.get(CALLER.get().key_digest, response_id)).input_items)
     if order == "desc":
         items.reverse()
     if after is not None:
@@ -75,6 +75,6 @@ async def list_input_items(
 async def cancel_response(request: Request, response_id: str) -> dict[str, Any]:
     """Only responses in the background can be cancelled so, and there are none: close the connection of one that runs."""
     service: Service = request.app.state.service
-    service.responses.get(CALLER.get().key_digest, response_id)
+    await service.responses.get(CALLER.get().key_digest, response_id)
     message = "nothing runs in the background here: a response ends when its connection is closed, or by /abort_request"
     raise ApiError(400, message, code="unsupported_endpoint")

@@ -52,10 +52,7 @@ class StoredResponses:
         named by a parameter."""
         found = self._stored.get((owner, response_id))
         if found is None:
-            message = f"there is no response {response_id!r} here: it was not stored, was deleted, or had to make room for others"
-            if param is not None:
-                raise ApiError(400, message, param=param, code="previous_response_not_found")
-            raise ApiError(404, message, code="response_not_found")
+            raise not_stored(response_id, param)
         self._stored.move_to_end((owner, response_id))
         return found
 
@@ -80,3 +77,11 @@ class StoredResponses:
 
     def _drop(self, key: tuple[str, str]) -> None:
         self._num_bytes -= self._stored.pop(key).num_bytes
+
+
+def not_stored(response_id: str, param: str | None = None) -> ApiError:
+    """The error about a response that is not there; `param` is the parameter that names it."""
+    message = f"there is no response {response_id!r} here: it was not stored, was deleted, or had to make room for others"
+    if param is not None:
+        return ApiError(400, message, param=param, code="previous_response_not_found")
+    return ApiError(404, message, code="response_not_found")

@@ -108,6 +108,26 @@ def test_what_comes_back_is_what_is_compiled_here(scene: Scene) -> None:
     assert constraint.accepts('{"a":12}') and not constraint.accepts('{"b":12}')
 
 
+def test_an_event_loop_that_takes_blocking_away_changes_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As uvloop's `add_reader` does with what it is given; threads read it afterwards."""
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        add_reader = loop.add_reader
+
+        def adds_reader(fd: int, *arguments: Any) -> None:
+            os.set_blocking(fd, False)
+            add_reader(fd, *arguments)
+
+        monkeypatch.setattr(loop, "add_reader", adds_reader)
+        for number in range(3):
+            await scene.compiled(Regex(f"[a-z]{{{number + 1}}}"))
+
+    scene.run(play())
+
+
 def test_an_error_comes_back_as_it_is(scene: Scene) -> None:
     source = JsonSchema({"properties": {"a": {"type": "string", "pattern": "("}}})
     with pytest.raises(ConstraintError) as here:

@@ -1,0 +1,93 @@
+"""A request that came from elsewhere, answered by the application in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from urllib.parse import quote
+
+from starlette.types import ASGIApp, Message, Scope
+
+from ..client import TRUSTED_CALLER
+from .asked import Asked, Head, Whole
+from .knowledge import ASKED_KEY
+
+LAST_SECONDS = 10.0  # for an application to end when its client has gone
+
+
+async def answered(app: ASGIApp, asked: Asked) -> AsyncGenerator[Head | bytes, None]:
+    """The head of the answer, then its body as it comes. Who closes the generator is a client that has gone."""
+    messages: asyncio.Queue[Message | None] = asyncio.Queue()
+    has_gone, is_read = asyncio.Event(), False
+
+    async def receive() -> Message:
+        nonlocal is_read
+        if not is_read:
+            is_read = True
+            return {"type": "http.request", "body": asked.body, "more_body": False}
+        await has_gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def run() -> None:
+        ASKED_KEY.set(asked.key)
+        try:
+            await app(_scope(asked), receive, messages.put)
+        finally:
+            messages.put_nowait(None)
+
+    running = asyncio.create_task(run())
+    try:
+        while (message := await messages.get()) is not None:
+            if message["type"] == "http.response.start":
+                yield Head(message["status"], tuple(message["headers"]))
+            elif body := message.get("body", b"") + _waiting(messages):
+                yield body
+        await running
+    finally:
+        has_gone.set()
+        with suppress(TimeoutError, Exception):
+            async with asyncio.timeout(LAST_SECONDS):
+                await asyncio.shield(running)
+        running.cancel()
+
+
+async def whole(app: ASGIApp, asked: Asked) -> Whole:
+    """The answer when it has ended."""
+    head, pieces = Head(500, ()), list[bytes]()
+    async for each in answered(app, asked):
+        if isinstance(each, Head):
+            head = each
+        else:
+            pieces.append(each)
+    return Whole(head, b"".join(pieces))
+
+
+def _waiting(messages: asyncio.Queue[Message | None]) -> bytes:
+    """Pieces of a body that are there already: they travel together."""
+    pieces = list[bytes]()
+    while not messages.empty():
+        message = messages.get_nowait()
+        if message is None:
+            messages.put_nowait(None)
+            break
+        pieces.append(message.get("body", b""))
+    return b"".join(pieces)
+
+
+def _scope(asked: Asked) -> Scope:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": asked.method,
+        "scheme": "http",
+        "path": asked.path,
+        "raw_path": quote(asked.path).encode(),
+        "query_string": asked.query,
+        "root_path": "",
+        "headers": list(asked.headers),
+        "client": asked.client,
+        "server": None,
+        TRUSTED_CALLER: asked.caller,
+    }

@@ -1,0 +1,68 @@
+"""Our policies as a request router of Ray Serve."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from typing import Any
+
+from ray.serve.request_router import PendingRequest, ReplicaID, RequestRouter, RunningReplica
+
+from ..cluster.asked import Asked
+from ..cluster.policies import policy_of
+from ..cluster.routing_key import RoutingKey
+
+NO_KEY = RoutingKey()
+
+
+class KnowledgeRouter(RequestRouter):
+    """Asks a policy for an order, and tells it what replicas report of themselves. Each ingress has one, in one thread."""
+
+    def initialize_state(self, policy: str = "prefix", **unknown: Any) -> None:
+        """policy: the name of one of `POLICIES`."""
+        self._policy = policy_of(policy)
+        self._reports: dict[str, bytes] = {}
+        self._num_open: Counter[str] = Counter()  # requests that were sent from here and have not ended
+
+    def update_replicas(self, replicas: list[RunningReplica]) -> None:
+        super().update_replicas(replicas)
+        names = {each.replica_id.unique_id: each for each in replicas}
+        self._policy.update(names)
+        self._reports = {name: report for name, report in self._reports.items() if name in names}
+        self._num_open = Counter({name: count for name, count in self._num_open.items() if name in names})
+        for name, replica in names.items():
+            report = replica.routing_stats.get("facts")
+            if report is not None and report != self._reports.get(name):
+                self._reports[name] = report
+                self._policy.reported(name, array("Q", report))
+
+    def on_replica_actor_died(self, replica_id: ReplicaID) -> None:
+        super().on_replica_actor_died(replica_id)
+        self._policy.update(each.unique_id for each in self.curr_replicas)
+
+    async def choose_replicas(
+        self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
+    ) -> list[list[RunningReplica]]:
+        """One rank for each replica that the policy names, and one with all others, for when those are full."""
+        by_name, loads = {each.replica_id.unique_id: each for each in candidate_replicas}, self._loads()
+        ranking = self._policy.rank(_key_of(pending_request), lambda name: loads.get(name, 0))
+        ranked = [by_name[name] for name in ranking if name in by_name]
+        others = [each for each in candidate_replicas if each not in ranked]
+        return [*([each] for each in ranked), others]
+
+    def on_request_routed(self, pending_request: PendingRequest, replica_id: ReplicaID, result: Any) -> None:
+        self._num_open[replica_id.unique_id] += 1
+        self._policy.routed(_key_of(pending_request), replica_id.unique_id)
+
+    def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
+        self._num_open[replica_id.unique_id] -= 1
+
+    def _loads(self) -> dict[str, int]:
+        """Requests of each replica: as it told last, what others have sent included, and at least what was sent from here."""
+        told = {each.unique_id: self.replica_queue_len_cache.get(each) or 0 for each in self.curr_replicas}
+        return {name: max(length, self._num_open[name]) for name, length in told.items()}
+
+
+def _key_of(request: PendingRequest | None) -> RoutingKey:
+    asked = request.args[0] if request is not None and request.args else None
+    return asked.key if isinstance(asked, Asked) else NO_KEY
