@@ -21,8 +21,8 @@ from .library import loaded
 
 class _Linear(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("parts", "places", "bias")),
-        *((name, ctypes.c_int64) for name in ("num_parts", "num_rows", "width")),
+        *((name, ctypes.c_void_p) for name in ("runs", "places", "bias")),
+        *((name, ctypes.c_int64) for name in ("num_runs", "num_rows", "width")),
     )
 
 
@@ -163,7 +163,7 @@ def _matrices(layer: Layer) -> tuple[Matrix, ...]:
 
 def _linear(matrix: Matrix) -> _Linear:
     product, bias = matrix.product, matrix.bias
-    return _Linear(*product.addresses, _address(bias), product.num_parts, product.num_rows, product.width)
+    return _Linear(*product.addresses, _address(bias), product.num_runs, product.num_rows, product.width)
 
 
 def _layer(layer: Layer) -> _Layer:

@@ -5,10 +5,10 @@
 
 /* One matrix product, y = x W^T + b. */
 typedef struct {
-  const Matrix *parts;
+  const Run *runs;
   const int32_t *places; /* see maskwright_multiply */
   const float *bias;     /* [num_rows], or NULL */
-  int64_t num_parts, num_rows, width; /* of what is computed; more than num_rows where a part is filled up */
+  int64_t num_runs, num_rows, width; /* of what is computed; more than num_rows where a part is filled up */
 } Linear;
 
 typedef struct {
@@ -45,7 +45,7 @@ typedef struct {
 } Step;
 
 static int multiply(const Linear *linear, const float *x, int64_t num_rows, int64_t width, float *out, int num_threads) {
-  if (maskwright_multiply(linear->parts, (int)linear->num_parts, x, num_rows, width, out, linear->width, linear->places, num_threads) != 0) return -1;
+  if (maskwright_multiply(linear->runs, (int)linear->num_runs, x, num_rows, width, out, linear->width, linear->places, num_threads) != 0) return -1;
   for (int64_t row = 0; linear->bias != NULL && row < num_rows; row++) {
     for (int64_t i = 0; i < linear->num_rows; i++) out[row * linear->width + i] += linear->bias[i];
   }

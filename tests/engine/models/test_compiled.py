@@ -75,15 +75,15 @@ def chosen(folder: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch, **opti
     return resolve(EngineConfig(model=folder, device="cpu", **options), read_spec(folder)).products
 
 
-def test_halves_are_computed_with_as_they_are_where_nobody_asked_for_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrices_are_computed_with_as_they_are_where_nobody_asked_for_a_dtype(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = save_tiny_model(tmp_path / "whole", "LlamaConfig", WIDE).folder
     halves = halved(save_tiny_model(tmp_path / "halves", "LlamaConfig", WIDE).folder, torch.bfloat16)
-    assert chosen(halves, True, monkeypatch) == "compiled"
+    assert chosen(halves, True, monkeypatch) == chosen(whole, True, monkeypatch) == "compiled"
     assert chosen(halves, True, monkeypatch, dtype="float32", products="compiled") == "compiled"
     assert chosen(whole, True, monkeypatch, products="compiled") == "compiled"
     for options in ({"products": "float32"}, {"dtype": "float32"}, {"dtype": "bfloat16"}):
         assert chosen(halves, True, monkeypatch, **options) == "float32"
-    assert chosen(halves, False, monkeypatch) == chosen(whole, True, monkeypatch) == "float32"
+    assert chosen(halves, False, monkeypatch) == chosen(whole, False, monkeypatch) == "float32"
     with pytest.raises(ConfigError, match='products="compiled" needs a C compiler'):
         chosen(halves, False, monkeypatch, products="compiled")
     with pytest.raises(ConfigError, match='products="int8" is for GGUF files'):
