@@ -24,7 +24,7 @@ from ...kernels.quantized import BLOCK_TYPES, Packed, scaled
 from ...kernels.quantized.experts import stacked_codes
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
-from ..device.memory import free_bytes
+from ..device.memory import drop_pages, free_bytes
 from ..errors import WeightError
 from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
 from ..offload.layer_stream import LayerStream
@@ -440,12 +440,17 @@ class _Reader:
     def _codes(self, part: Part) -> tuple[Scaled, Rounding | None]:
         if isinstance(part, Plain):
             assert self.online is not None
-            return quantized(self.online, self.checkpoint.tensor(part.name)).to(self.device), None
+            weight = self.checkpoint.tensor(part.name)
+            made = quantized(self.online, weight).to(self.device)
+            drop_pages(weight)
+            return made, None
         tensors = {ours: self.checkpoint.tensor(name) for ours, name in part.names.items()}
         try:
             matrix, rounding = part.scheme.matrix(tensors, *part.shape), part.scheme.rounding(tensors)
         except BadTensor as error:
             raise WeightError(f"tensor {part.module}.{error.name} {error.reason}") from None
+        for tensor in tensors.values():
+            drop_pages(tensor, matrix.tensors.values())
         assert self.plan is not None
         if rounding is None or not self.plan.rounds_inputs:
             return matrix.to(self.device), None
@@ -455,7 +460,10 @@ class _Reader:
     def _numbers(self, part: Part, source: Source) -> Tensor:
         if isinstance(part, Coded):
             return scaled.dequantize(self._codes(part)[0]).to(source.dtype or self.dtype)
-        return self.checkpoint.tensor(part.name).to(self.device, source.dtype or self.dtype)
+        weight = self.checkpoint.tensor(part.name)
+        numbers = weight.to(self.device, source.dtype or self.dtype)
+        drop_pages(weight, [numbers])
+        return numbers
 
 
 
