@@ -23,7 +23,9 @@ from .quantization.online import ONLINE_KINDS, OnlineKind
 PRODUCTS = ("auto", "int8", "compiled", "float32")
 COMPILED = ("int8", "compiled")  # those that are the compiled code of `kernels/cpu`
 KV_LAYOUTS = ("paged", "contiguous")
-KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's
+KV_DTYPES: Mapping[str, torch.dtype | None] = {  # None = the model's
+    "auto": None, "fp8": FP8, "float16": torch.float16, "bfloat16": torch.bfloat16,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class EngineConfig(NamedOptions):
     quantization: OnlineKind | None = None  # of 16-bit weights while loading: "fp8", "int8" or "int4"; None: as stored
     quantized_activations: bool = True  # inputs rounded to 8 bits where the checkpoint says so; False: weights alone are
     products: str = "auto"  # on a CPU: "int8" (GGUF, quantised), "compiled" (others), "float32" or "auto": see docs/weights.md
-    kv_dtype: str = "auto"  # of the KV cache: "auto" (that of the model) or "fp8" (e4m3, half the memory of 16 bits)
+    kv_dtype: str = "auto"  # of the KV cache: "auto" (as computed), "fp8" (e4m3), or on a CPU "float16" or "bfloat16"
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
     max_model_len: int | None = None  # prompt + output tokens; None: all that model and KV cache allow
@@ -105,6 +107,10 @@ def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
         raise ConfigError(
             f'cpu_offload_gb is for a GPU; on "{device}" all weights are in host memory, and mapped ones are read from the file as '
             "they are needed: leave it out"
+        )
+    if KV_DTYPES[config.kv_dtype] in (torch.float16, torch.bfloat16) and device.type != "cpu":
+        raise ConfigError(
+            f'kv_dtype="{config.kv_dtype}" is for a CPU; on "{device}" the cache has the model\'s dtype: use "auto" or "fp8"'
         )
     default_fraction = 0.9 if device.type == "cuda" else 0.3
     max_model_len = _resolve_max_model_len(config.max_model_len, spec)

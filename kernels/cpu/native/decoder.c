@@ -15,7 +15,7 @@ typedef struct {
   Linear qkv, output, up, down;
   const float *input_norm, *after_attention, *mlp_norm, *after_mlp; /* [hidden_size]; two of them may be NULL */
   const float *head_norm; /* [num_heads + num_kv_heads, head_dim], or NULL */
-  float *keys, *values;   /* [places, num_kv_heads, head_dim] */
+  uint8_t *keys, *values; /* [places, num_kv_heads, head_dim], of `kv_type` */
   int64_t window;         /* 0: all */
   int64_t rope;           /* -1: heads are not turned */
 } Layer;
@@ -24,7 +24,7 @@ typedef struct {
   const Layer *layers;
   Linear head;
   const float *final_norm;
-  int64_t num_layers, hidden_size, inner_size, num_heads, num_kv_heads, head_dim, block_size, activation;
+  int64_t num_layers, hidden_size, inner_size, num_heads, num_kv_heads, head_dim, block_size, activation, kv_type; /* as in Attention */
   float eps, scale;
 } Decoder;
 
@@ -68,11 +68,11 @@ static int attention(const Decoder *decoder, const Layer *layer, const Step *ste
   const int64_t width = decoder->num_heads * decoder->head_dim;
   if (multiply(&layer->qkv, normed, step->num_rows, decoder->hidden_size, projected, num_threads) != 0) return -1;
   Turn turn = {projected, angles->cosine, angles->sine, layer->head_norm, step->slots, query, layer->keys, layer->values, step->num_rows,
-               layer->qkv.width, decoder->num_heads, decoder->num_kv_heads, decoder->head_dim, angles->half, decoder->eps};
+               layer->qkv.width, decoder->num_heads, decoder->num_kv_heads, decoder->head_dim, angles->half, decoder->eps, (int32_t)decoder->kv_type};
   maskwright_turn(&turn);
   Attention call = {query, layer->keys, layer->values, step->tables, step->lengths, projected, step->num_rows, decoder->num_kv_heads,
                     decoder->num_heads / decoder->num_kv_heads, decoder->head_dim, decoder->block_size, step->table_width, layer->window,
-                    step->max_tokens, decoder->scale};
+                    step->max_tokens, decoder->scale, (int32_t)decoder->kv_type};
   if (maskwright_attend(&call, num_threads) != 0) return -1;
   return multiply(&layer->output, projected, step->num_rows, width, out, num_threads);
 }

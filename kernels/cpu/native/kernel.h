@@ -606,24 +606,6 @@ static void round_to_int8(const Input *input, const float *x, int64_t num_column
   }
 }
 
-/* The nearest number of e4m3, ties to even, of one that is at most 448. */
-static inline float nearest_float8(float number) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &number, sizeof bits);
-  const uint32_t sign = bits & 0x80000000u, size = bits ^ sign;
-  if (size < 0x3C800000u) { /* below 2^-6 all are 2^-9 apart, as numbers around 24576 are */
-    float small;
-    __builtin_memcpy(&small, &size, sizeof small);
-    small = (small + 24576.0f) - 24576.0f;
-    __builtin_memcpy(&bits, &small, sizeof bits);
-    bits |= sign;
-  } else if (size < 0x7F800000u) {
-    bits = sign | ((size + 0x7FFFFu + (size >> 20 & 1)) & ~0xFFFFFu);
-  }
-  __builtin_memcpy(&number, &bits, sizeof number);
-  return number;
-}
-
 static void round_to_float8(const Input *input, const float *x, int64_t num_columns, float *out) {
   for (int64_t begin = 0, end; begin < num_columns; begin = end) {
     end = begin + input->group < num_columns ? begin + input->group : num_columns;

@@ -67,12 +67,13 @@ enum {
 /* Attention of one new token of each sequence to what is in the paged cache; see `attend` in between.py. */
 typedef struct {
   const float *query;         /* [num_rows, num_kv_heads, heads_per_kv_head, head_dim] */
-  const float *keys, *values; /* [blocks, block_size, num_kv_heads, head_dim] */
+  const uint8_t *keys, *values; /* [blocks, block_size, num_kv_heads, head_dim], of `kv_type` */
   const int64_t *tables;      /* [num_rows, table_width] */
   const int64_t *lengths;     /* [num_rows]: tokens that each row sees */
   float *out;                 /* as query */
   int64_t num_rows, num_kv_heads, heads_per_kv_head, head_dim, block_size, table_width, window, max_tokens; /* window 0: all */
   float scale;
+  int32_t kv_type; /* F32, F16, BF16 or FLOAT8 (of numbers up to 448; larger ones are cut) */
 } Attention;
 
 #define PIECE 128 /* tokens that are attended to at a time */
@@ -84,9 +85,10 @@ typedef struct {
   const float *norm;          /* [num_heads + num_kv_heads, head_dim], or NULL */
   const int64_t *slots;       /* [num_rows] */
   float *query;               /* [num_rows, num_heads, head_dim] */
-  float *keys, *values;       /* [places, num_kv_heads, head_dim] */
+  uint8_t *keys, *values;     /* [places, num_kv_heads, head_dim], of `kv_type` */
   int64_t num_rows, stride, num_heads, num_kv_heads, head_dim, half;
   float eps;
+  int32_t kv_type; /* as in Attention */
 } Turn;
 
 enum { SILU, GELU_TANH, GELU }; /* ACTIVATIONS in between.py */
@@ -124,6 +126,27 @@ void maskwright_norm(const float *hidden, const float *delta, const float *weigh
 void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out);
 void maskwright_turn(const Turn *turn);
 int maskwright_attend(const Attention *call, int num_threads);
+
+/* The nearest number of e4m3, ties to even, of one that is at most 448. */
+static inline float nearest_float8(float number) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &number, sizeof bits);
+  const uint32_t sign = bits & 0x80000000u, size = bits ^ sign;
+  if (size < 0x3C800000u) { /* below 2^-6 all are 2^-9 apart, as numbers around 24576 are */
+    float small;
+    __builtin_memcpy(&small, &size, sizeof small);
+    small = (small + 24576.0f) - 24576.0f;
+    __builtin_memcpy(&bits, &small, sizeof bits);
+    bits |= sign;
+  } else if (size < 0x7F800000u) {
+    bits = sign | ((size + 0x7FFFFu + (size >> 20 & 1)) & ~0xFFFFFu);
+  }
+  __builtin_memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+/* Write numbers as those of another type, rounded to the nearest, ties to even: what a cache holds. */
+void maskwright_store(int type, const float *x, int64_t count, uint8_t *out);
 
 /* Memory of a thread, of which what was asked for last is kept. NULL when there is none. */
 void *maskwright_kept(void **memory, size_t *size, size_t wanted);
