@@ -1,6 +1,7 @@
 """Maskwright and llama.cpp (the wheel xllamacpp) on a CPU, in turns, on the same GGUF files: free, with a schema, with a neighbour.
 
     python benchmarks/cpu.py MODEL.gguf [--types Q8_0 Q4_1 Q4_0 BF16] [--shape] [--threads N] [--rounds 3] [--out FILE.json]
+    python benchmarks/cpu.py MODEL.gguf --batch 1 4 16 64
 
 The files are MODEL.gguf as it is and in other types of blocks, and with --shape random weights of Qwen3-0.6B's shape, which are
 written here. Each engine has a process of its own and is asked in turns; a figure is the best of the rounds. llama.cpp runs as
@@ -8,6 +9,9 @@ a good user of it would: of several numbers of threads and ways to wait, on each
 second of one sequence: `prefill` of a prompt of some 400 tokens, `decode` of 64 more, `schema` of an object with ten fields
 (tokens of the answer by the time of the whole request), and `beside`, decode while another process keeps one core busy. `cpu
 ms` is processor time for each request of prompt and 64 tokens: what a busy machine does not distort as much.
+
+With --batch: tokens a second of that many requests at once, llama.cpp's in as many slots; each has a prompt of some 150 tokens, of
+which 100 are the same for all and may be known from the round before, and gets 64 tokens.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,7 +38,7 @@ from rich.console import Console
 from rich.table import Table
 
 TEXT = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")[:1500]
-NUM_TOKENS, CONTEXT = 64, 1024
+NUM_TOKENS, CONTEXT, BATCH_CONTEXT = 64, 1024, 256
 SHAPE = "shape-"  # how names of files of random weights begin
 FIELDS = ("name", "street", "city", "country", "mail", "job", "team", "role", "level", "note")
 SCHEMA = {
@@ -48,10 +53,10 @@ ENGINES = ("maskwright", "llama.cpp")
 # ---- one engine in a process of its own: a line with a task in, a line with figures out
 
 
-def maskwright_worker(path: Path, threads: int) -> None:
+def maskwright_worker(path: Path, threads: int, batch: int) -> None:
     from maskwright import LLM, SamplingParams
 
-    llm = LLM(path, threads=threads, max_model_len=CONTEXT, max_sequences=1)
+    llm = LLM(path, threads=threads, max_model_len=BATCH_CONTEXT if batch else CONTEXT, max_sequences=max(1, batch))
     free = SamplingParams(temperature=0, max_tokens=NUM_TOKENS, ignore_eos=True)
     bound = SamplingParams(temperature=0, max_tokens=400)
 
@@ -60,6 +65,9 @@ def maskwright_worker(path: Path, threads: int) -> None:
         if task == "schema":
             output = llm.generate(prompt, sampling=bound, schema=SCHEMA)[0]
             return {"schema": len(output.token_ids) / (time.perf_counter() - start)}
+        if task == "batch":
+            outputs = llm.generate(batch_prompts(prompt, batch), sampling=free)
+            return {"batch": sum(len(output.token_ids) for output in outputs) / (time.perf_counter() - start)}
         times = []
         for _ in llm.stream_tokens(prompt, sampling=free):
             times.append(time.perf_counter())
@@ -69,12 +77,13 @@ def maskwright_worker(path: Path, threads: int) -> None:
     serve(answer, path)
 
 
-def llama_cpp_worker(path: Path, threads: int, decode_threads: int, poll: int) -> None:
+def llama_cpp_worker(path: Path, threads: int, decode_threads: int, poll: int, batch: int) -> None:
     """`poll`: from 0, threads that wait sleep at once, to 100, they spin."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path, params.n_ctx, params.n_parallel, params.verbosity = str(path), CONTEXT, 1, -1
+    params.model.path, params.verbosity = str(path), -1
+    params.n_ctx, params.n_parallel = (batch * BATCH_CONTEXT, batch) if batch else (CONTEXT, 1)
     params.cpuparams.n_threads, params.cpuparams_batch.n_threads = decode_threads, threads
     params.cpuparams.poll = params.cpuparams_batch.poll = poll
     server = xllamacpp.Server(params)
@@ -84,6 +93,13 @@ def llama_cpp_worker(path: Path, threads: int, decode_threads: int, poll: int) -
         if task == "schema":
             request |= {"json_schema": SCHEMA, "max_tokens": 400, "ignore_eos": False}
         start = time.perf_counter()
+        if task == "batch":
+            requests = [{**request, "prompt": text, "cache_prompt": True} for text in batch_prompts(prompt, batch)]
+            with ThreadPoolExecutor(batch) as pool:
+                answers = list(pool.map(server.handle_completions, requests))
+            seconds = time.perf_counter() - start
+            parsed = [json.loads(found) if isinstance(found, str) else found for found in answers]
+            return {"batch": sum(found["timings"]["predicted_n"] for found in parsed) / seconds}
         found = server.handle_completions(request)
         seconds = time.perf_counter() - start
         timings = (json.loads(found) if isinstance(found, str) else found)["timings"]
@@ -92,6 +108,12 @@ def llama_cpp_worker(path: Path, threads: int, decode_threads: int, poll: int) -
         return {"prefill": timings["prompt_per_second"], "decode": timings["predicted_per_second"]}
 
     serve(answer, path)
+
+
+def batch_prompts(prompt: str, batch: int) -> list[str]:
+    """A text that is the same in all, then one that is in none."""
+    number, _, text = prompt.partition(" ")
+    return [f"{text[:400]} {number} {place}: {text[400 + place : 600 + place]}" for place in range(batch)]
 
 
 def serve(answer: Any, path: Path) -> None:
@@ -138,6 +160,21 @@ def neighbour() -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
+
+
+def batches(path: Path, threads: int, rounds: int, counts: list[int]) -> dict[str, dict[str, float]]:
+    """Tokens a second of both engines at so many requests, the best of the rounds; llama.cpp with the better of its settings."""
+    best: dict[str, dict[str, float]] = {engine: {} for engine in ENGINES}
+    for count in counts:
+        options = ("--batch-size", str(count))
+        ways = [("llama.cpp", (*options, "--decode-threads", str(each), "--poll", "0")) for each in dict.fromkeys((1, threads))]
+        for engine, given in (("maskwright", options), *ways):
+            worker = Worker(engine, path, threads, *given)
+            worker.ask("batch")
+            found = max(worker.ask("batch")["batch"] for _ in range(rounds))
+            best[engine][str(count)] = max(best[engine].get(str(count), 0.0), found)
+            worker.end()
+    return best
 
 
 def best_llama_cpp(path: Path, threads: int) -> Worker:
@@ -287,8 +324,7 @@ def environment(threads: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(results: dict[str, dict[str, dict[str, float]]]) -> None:
-    columns = ("prefill", "decode", "schema", "beside", "cpu_ms")
+def show(results: dict[str, dict[str, dict[str, float]]], columns: tuple[str, ...]) -> None:
     table = Table("file", "engine", *columns)
     for name, engines in results.items():
         for engine, found in engines.items():
@@ -304,20 +340,25 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=result_file, metavar="FILE.json")
+    parser.add_argument("--batch", nargs="+", type=int, default=[], help="so many requests at once, in place of one")
     parser.add_argument("--worker", choices=ENGINES, help=argparse.SUPPRESS)
     parser.add_argument("--decode-threads", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--poll", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--batch-size", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker == "maskwright":
-        return maskwright_worker(options.model, options.threads)
+        return maskwright_worker(options.model, options.threads, options.batch_size)
     if options.worker == "llama.cpp":
-        return llama_cpp_worker(options.model, options.threads, options.decode_threads, options.poll)
+        return llama_cpp_worker(options.model, options.threads, options.decode_threads, options.poll, options.batch_size)
     results, where = {}, environment(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         for name, path in files(options, Path(folder)):
-            results[name] = compared(path, options.threads, options.rounds)
+            if options.batch:
+                results[name] = batches(path, options.threads, options.rounds, options.batch)
+            else:
+                results[name] = compared(path, options.threads, options.rounds)
             print(name, json.dumps(results[name]), flush=True)
-    show(results)
+    show(results, tuple(map(str, options.batch)) or ("prefill", "decode", "schema", "beside", "cpu_ms"))
     if options.out is not None:
         options.out.write_text(json.dumps({"environment": where, "results": results}, indent=1) + "\n", encoding="utf-8")
 

@@ -23,7 +23,9 @@ from .quantization.online import ONLINE_KINDS, OnlineKind
 PRODUCTS = ("auto", "int8", "compiled", "float32")
 COMPILED = ("int8", "compiled")  # those that are the compiled code of `kernels/cpu`
 KV_LAYOUTS = ("paged", "contiguous")
-KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's
+KV_DTYPES: Mapping[str, torch.dtype | None] = {  # None = the model's
+    "auto": None, "fp8": FP8, "float16": torch.float16, "bfloat16": torch.bfloat16,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,8 @@ class EngineConfig(NamedOptions):
     kernels: Backend = "auto"  # "auto" (Triton on CUDA), "reference" (plain PyTorch) or "triton": see kernels/backend.py
     quantization: OnlineKind | None = None  # of 16-bit weights while loading: "fp8", "int8" or "int4"; None: as stored
     quantized_activations: bool = True  # inputs rounded to 8 bits where the checkpoint says so; False: weights alone are
-    products: str = "auto"  # on a CPU: "int8" (GGUF), "compiled" (folders), "float32" (both) or "auto": see docs/weights.md
-    kv_dtype: str = "auto"  # of the KV cache: "auto" (that of the model) or "fp8" (e4m3, half the memory of 16 bits)
+    products: str = "auto"  # on a CPU: "int8" (GGUF, quantised), "compiled" (others), "float32" or "auto": see docs/weights.md
+    kv_dtype: str = "auto"  # of the KV cache: "auto" (as computed), "fp8" (e4m3), or on a CPU "float16" or "bfloat16"
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
     max_model_len: int | None = None  # prompt + output tokens; None: all that model and KV cache allow
@@ -106,6 +108,10 @@ def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
             f'cpu_offload_gb is for a GPU; on "{device}" all weights are in host memory, and mapped ones are read from the file as '
             "they are needed: leave it out"
         )
+    if KV_DTYPES[config.kv_dtype] in (torch.float16, torch.bfloat16) and device.type != "cpu":
+        raise ConfigError(
+            f'kv_dtype="{config.kv_dtype}" is for a CPU; on "{device}" the cache has the model\'s dtype: use "auto" or "fp8"'
+        )
     default_fraction = 0.9 if device.type == "cuda" else 0.3
     max_model_len = _resolve_max_model_len(config.max_model_len, spec)
     has_whole_blocks = config.kv_layout == "contiguous" or spec.is_recurrent  # a state is one block too
@@ -145,31 +151,31 @@ def _resolve_kernels(backend: Backend, device: torch.device) -> Backend:
 def _resolve_products(config: EngineConfig, device: torch.device, spec: ModelInfo) -> str:
     """How matrices are multiplied on a CPU.
 
-    "auto": by compiled code, unless float32 was asked for as `dtype`, or there is none here. Of a GGUF file with activations
-    rounded to 8 bits, as llama.cpp does; of a folder whose matrices have 16 bits with activations as they are.
+    "auto": by compiled code, unless a `dtype` was asked for, or there is none here. Of a GGUF file or a quantised folder with
+    activations rounded to 8 bits, as llama.cpp does; of a folder in floating point with activations as they are.
     """
     if device.type != "cpu":
         if config.products != "auto":
             raise ConfigError(f'products="{config.products}" is for a CPU; on "{device}" blocks are multiplied in {config.dtype}')
         return "auto"
-    compiled = "int8" if is_gguf(config.model) else "compiled"
+    compiled = "int8" if is_gguf(config.model) or spec.quantization is not None else "compiled"
     if config.products == "float32":
         return "float32"
     if config.products in COMPILED and (reason := _why_not_compiled(config, spec, compiled)) is not None:
         raise ConfigError(f'products="{config.products}" {reason}; use "auto" or "float32"')
     if config.products in COMPILED:
         return compiled
-    has_halves = spec.dtype in ("bfloat16", "float16")
-    is_wanted = config.dtype != "float32" if compiled == "int8" else config.dtype == "auto" and has_halves
+    is_wanted = config.dtype != "float32" if is_gguf(config.model) else config.dtype == "auto"
     return compiled if is_wanted and _why_not_compiled(config, spec, compiled) is None else "float32"
 
 
 def _why_not_compiled(config: EngineConfig, spec: ModelInfo, compiled: str) -> str | None:
     if config.products not in ("auto", compiled):
-        return f'is for {"folders" if compiled == "int8" else "GGUF files"}; {config.model} is not one'
-    if compiled == "compiled" and (not isinstance(spec, ModelSpec) or spec.quantization is not None):
-        return f"is for models whose matrices are in floating point and are computed natively; {config.model} is not one"
-    if config.dtype not in ("auto", "float32") and compiled == "compiled":
+        kinds = "folders in floating point" if compiled == "int8" else "GGUF files and quantised folders"
+        return f"is for {kinds}; {config.model} is not one"
+    if not isinstance(spec, ModelSpec):
+        return f"is for models that are computed natively; {config.model} is not one"
+    if config.dtype not in ("auto", "float32") and not is_gguf(config.model):
         return f'computes in float32, and dtype="{config.dtype}" was asked for'
     return None if is_available() else "needs a C compiler, or a wheel made with one, and a processor with AVX2 or DotProd"
 

@@ -111,8 +111,8 @@ def covers_compiled(cache: KVCache, call: LayerCall) -> bool:
     """Whether compiled code attends to this layer of the cache."""
     keys, values = cache.keys[call.layer], cache.values[call.layer]
     is_plain = call.sinks is None and call.scoring.softcap is None and not isinstance(call.window, Chunks)
-    is_float = keys.dtype == values.dtype == torch.float32
-    return is_plain and is_float and keys.shape == values.shape and between.fits(keys.shape[-1])
+    is_stored = cache.dtype == torch.float32 and keys.dtype == values.dtype and keys.dtype in between.CACHES
+    return is_plain and is_stored and keys.shape == values.shape and between.fits(keys.shape[-1])
 
 
 def covers(cache: KVCache, layer: int, window: Window) -> bool:

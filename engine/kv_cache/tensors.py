@@ -46,7 +46,7 @@ class KVCache:
     values: tuple[Tensor, ...]
     key_places: tuple[Tensor, ...]  # the same memory, [num_blocks * block_size + 1, num_kv_heads, head_dim]
     value_places: tuple[Tensor, ...]
-    dtype: torch.dtype  # in which attention is computed; what is stored may be fp8
+    dtype: torch.dtype  # in which attention is computed; what is stored may have fewer bits
 
     @classmethod
     def allocate(
@@ -67,7 +67,7 @@ class KVCache:
         device: torch.device,
         stored: torch.dtype | None = None,
     ) -> KVCache:
-        """A cache of zeros for layers of these shapes. `stored`: the dtype of its memory, `dtype` itself or fp8; None = `dtype`."""
+        """A cache of zeros for layers of these shapes. `stored`: the dtype of its memory; None = `dtype`."""
         num_places = num_blocks * block_size + 1
 
         def places(num_heads: int, dim: int) -> Tensor:
@@ -118,7 +118,7 @@ class KVCache:
         """
         raw = blocks.view(torch.uint8) if blocks.dtype == FP8 else blocks  # torch cannot index fp8 on a CPU
         found = _gather(raw, tables, num_tokens, run)
-        return found.view(FP8).to(self.dtype) if blocks.dtype == FP8 else found
+        return (found.view(FP8) if blocks.dtype == FP8 else found).to(self.dtype)
 
 
 def _gather(blocks: Tensor, tables: Tensor, num_tokens: int, run: int | None) -> Tensor:
@@ -135,7 +135,7 @@ def _put(places: Tensor, slots: Tensor, heads: Tensor) -> None:
     if places.dtype == FP8:
         heads = heads.clamp(-FP8_MAX, FP8_MAX).to(FP8).view(torch.uint8)
         places = places.view(torch.uint8)
-    places.index_copy_(0, slots, heads)
+    places.index_copy_(0, slots, heads.to(places.dtype))
 
 
 def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -19,16 +19,24 @@ import torch
 from torch import Tensor
 
 from ...kernels.backend import Backend, uses_triton
-from ...kernels.cpu import Product
+from ...kernels.cpu import Product, can_multiply
 from ...kernels.quantized import BLOCK_TYPES, Packed, scaled
 from ...kernels.quantized.experts import stacked_codes
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
-from ..device.memory import free_bytes
+from ..device.memory import drop_pages, free_bytes
 from ..errors import WeightError
 from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
 from ..offload.layer_stream import LayerStream
-from ..quantization.linears import ExpertwiseMlp, JoinedLinear, ScaledEmbedding, ScaledLinear, Stack, stacked_mlp
+from ..quantization.linears import (
+    CompiledLinear,
+    ExpertwiseMlp,
+    JoinedLinear,
+    ScaledEmbedding,
+    ScaledLinear,
+    Stack,
+    stacked_mlp,
+)
 from ..quantization.online import OnlineKind, can_quantize, quantized
 from ..quantization.plan import Plan
 from ..quantization.scheme import FLOATS, BadTensor, Scheme, Stored
@@ -299,7 +307,7 @@ class _Reader:
                 host.park(self.weights)
         for name in self.made:
             joined = self.made[name][0]
-            if f"{name}.bias" in self.weights and isinstance(joined, JoinedLinear | PackedLinear):
+            if f"{name}.bias" in self.weights and isinstance(joined, CompiledLinear | JoinedLinear | PackedLinear):
                 self.made[name] = (replace(joined, bias=self.weights[f"{name}.bias"]),)
         stream = None if host is None else host.stream()
         num_experts = 0 if self.spec.experts is None else self.spec.experts.count
@@ -354,7 +362,7 @@ class _Reader:
         matrix, _ = self._codes(part)
         self._hold("embedding.0", matrix)
         self.embeddings["embedding"] = ScaledEmbedding(matrix, self.dtype)
-        self.made["embedding"] = (JoinedLinear((ScaledLinear(matrix, backend=self.backend),)),)
+        self.made["embedding"] = (self._joined((ScaledLinear(matrix, backend=self.backend),)),)
 
     def _make_linear(self, ours: str, parts: list[Part]) -> None:
         source, rows = self.sources[f"{ours}.weight"], torch.arange(sum(part.shape[0] for part in parts))
@@ -365,7 +373,7 @@ class _Reader:
             packed = tuple(self._half(f"{ours}.{number}", part) for number, part in enumerate(halves))
             self.made[ours] = (PackedLinear(self._packed(packed, order)),)
         else:
-            self.made[ours] = (JoinedLinear(self._linears(ours, parts), order),)
+            self.made[ours] = (self._joined(self._linears(ours, parts), order),)
 
     def _device_bytes(self, name: str, part: Part) -> int:
         """What a part takes, of which nothing is mapped."""
@@ -383,7 +391,18 @@ class _Reader:
         assert self.spec.experts is not None
         each, linears = len(parts) // self.spec.experts.count, self._linears(ours, parts)
         groups = (linears[begin : begin + each] for begin in range(0, len(linears), each))
-        self.made[ours] = tuple(group[0] if each == 1 else JoinedLinear(group) for group in groups)
+        self.made[ours] = tuple(group[0] if each == 1 and not self.is_compiled else self._joined(group) for group in groups)
+
+    def _joined(self, parts: tuple[Linear, ...], order: Tensor | None = None) -> JoinedLinear | CompiledLinear:
+        """One product of compiled code if that multiplies by all parts at once, else one of each."""
+        joined = JoinedLinear(parts, order)
+        if not self.is_compiled:
+            return joined
+        matrices = [matrix for matrix in map(_matrix_of, parts) if matrix is not None]
+        roundings = [part.rounding if isinstance(part, ScaledLinear) else None for part in parts]
+        if len(matrices) == len(parts) and all(map(can_multiply, matrices, roundings)):
+            return CompiledLinear(Product(matrices, order, roundings), joined)
+        return joined if len(parts) == 1 else JoinedLinear(tuple(self._joined((part,)) for part in parts), order)
 
     def _linears(self, ours: str, parts: list[Part]) -> tuple[Linear, ...]:
         return tuple(self._linear(f"{ours}.{number}", part, f"{ours}.weight") for number, part in enumerate(parts))
@@ -421,12 +440,17 @@ class _Reader:
     def _codes(self, part: Part) -> tuple[Scaled, Rounding | None]:
         if isinstance(part, Plain):
             assert self.online is not None
-            return quantized(self.online, self.checkpoint.tensor(part.name)).to(self.device), None
+            weight = self.checkpoint.tensor(part.name)
+            made = quantized(self.online, weight).to(self.device)
+            drop_pages(weight)
+            return made, None
         tensors = {ours: self.checkpoint.tensor(name) for ours, name in part.names.items()}
         try:
             matrix, rounding = part.scheme.matrix(tensors, *part.shape), part.scheme.rounding(tensors)
         except BadTensor as error:
             raise WeightError(f"tensor {part.module}.{error.name} {error.reason}") from None
+        for tensor in tensors.values():
+            drop_pages(tensor, matrix.tensors.values())
         assert self.plan is not None
         if rounding is None or not self.plan.rounds_inputs:
             return matrix.to(self.device), None
@@ -436,8 +460,18 @@ class _Reader:
     def _numbers(self, part: Part, source: Source) -> Tensor:
         if isinstance(part, Coded):
             return scaled.dequantize(self._codes(part)[0]).to(source.dtype or self.dtype)
-        return self.checkpoint.tensor(part.name).to(self.device, source.dtype or self.dtype)
+        weight = self.checkpoint.tensor(part.name)
+        numbers = weight.to(self.device, source.dtype or self.dtype)
+        drop_pages(weight, [numbers])
+        return numbers
 
+
+
+def _matrix_of(linear: Linear) -> Packed | Scaled | None:
+    """The one matrix of a linear layer; None where it is not packed."""
+    if isinstance(linear, ScaledLinear):
+        return linear.matrix
+    return linear.rows.parts[0] if isinstance(linear, PackedLinear) else None
 
 
 def is_inner(name: str, source: Source) -> bool:

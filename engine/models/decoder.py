@@ -21,6 +21,7 @@ from ..attention.paged import Chunks, LayerCall, Plan, Span
 from ..gguf.files import is_gguf
 from ..kv_cache.tensors import KVCache, kv_block_bytes
 from ..offload.layer_stream import LayerStream
+from ..quantization.linears import CompiledLinear
 from .architecture import ModelSpec, NormSpec
 from .checkpoint_weights import read_decoder_weights
 from .gguf_weights import read_gguf_weights
@@ -315,6 +316,8 @@ def _is_norm(norm: Norm) -> bool:
 
 
 def _compiled_matrix(linear: Linear) -> compiled.Matrix | None:
+    if isinstance(linear, CompiledLinear):
+        return compiled.Matrix(linear.product, linear.bias)
     if not isinstance(linear, PackedLinear) or linear.rows.product is None:
         return None
     return compiled.Matrix(linear.rows.product, linear.bias)

@@ -44,7 +44,7 @@ class Attention:
         spec = self.spec
         projected = self.qkv(hidden)
         heads = projected.view(hidden.shape[0], -1, spec.head_dim)
-        if self.is_compiled and projected.dtype == step.cache.keys[self.index].dtype == torch.float32:
+        if self.is_compiled and projected.dtype == torch.float32 and step.cache.keys[self.index].dtype in between.CACHES:
             query = self._stored_compiled(projected, step)
         else:
             query = self._stored_by_kernel(heads, step) if self.uses_triton else self._stored(heads, step)

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from ...kernels.quantized.scaled import Scaled
-from ...kernels.quantized.scaled_reference import packed, unpacked
-from .scheme import FLOATS, BadTensor, Stored, bytes_of, unsigned
+from ...kernels.quantized.scaled_reference import unpacked
+from .scheme import FLOATS, BadTensor, Stored, unsigned
 
 BITS, PER_WORD = 4, 8
-_PLACE = (0, 4, 1, 5, 2, 6, 3, 7)  # of each of 8 rows in a word, which has rows 0, 2, 4, 6, 1, 3, 5, 7
-_CODES_AT_A_TIME = 1 << 20
+_ROWS_OF_BYTES = ((0, 2), (4, 6), (1, 3), (5, 7))  # of the eight in a word, the one in the lower half of a byte first
+_CODES_AT_A_TIME = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,9 @@ class Awq:
         )
 
     def matrix(self, tensors: Mapping[str, Tensor], rows: int, columns: int) -> Scaled:
-        kind = unsigned(BITS)
-        step = max(1, _CODES_AT_A_TIME // (PER_WORD * columns))
-        pieces = (packed(_rows(part), kind) for part in tensors["qweight"].split(step, dim=1))
-        zeros = _rows(tensors["qzeros"])
-        scales = tensors["scales"].T.contiguous()
-        return Scaled(kind, torch.cat(list(pieces)), scales, columns, (1, self._width(columns)), zeros)
+        data, kind = transposed(tensors["qweight"]), unsigned(BITS)
+        zeros = unpacked(transposed(tensors["qzeros"]), kind, tensors["qzeros"].shape[0]).contiguous()
+        return Scaled(kind, data, tensors["scales"].T.contiguous(), columns, (1, self._width(columns)), zeros)
 
     def rounding(self, tensors: Mapping[str, Tensor]) -> None:
         return None
@@ -50,7 +47,21 @@ class Awq:
         return columns if self.group_size == -1 else self.group_size
 
 
-def _rows(words: Tensor) -> Tensor:
-    """Codes uint8 [8 m, n] of words int32 [n, m]."""
-    codes = unpacked(bytes_of(words), unsigned(BITS), PER_WORD * words.shape[1])
-    return codes.unflatten(1, (-1, PER_WORD))[:, :, list(_PLACE)].flatten(1).T.contiguous()
+def transposed(words: Tensor) -> Tensor:
+    """Rows of codes, uint8 [8 m, bytes of n codes], of words int32 [n, m]: a few at a time and byte by byte, as most of a model is
+    turned so while it is loaded."""
+    (columns, count), kind = words.shape, unsigned(BITS)
+    rows = torch.zeros(PER_WORD * count, kind.row_bytes(columns), dtype=torch.uint8)
+    even, odd = rows[:, : (columns + 1) // 2], rows[:, : columns // 2]
+    step = max(1, _CODES_AT_A_TIME // (PER_WORD * columns))
+    for begin in range(0, count, step):
+        some = words[:, begin : begin + step].contiguous()
+        end = PER_WORD * (begin + some.shape[1])
+        for place, (low, high) in enumerate(_ROWS_OF_BYTES):
+            codes = some.view(torch.uint8)[:, place::4].T.contiguous()
+            first, second = codes[:, ::2], codes[:, 1::2]
+            for row, shifted in ((low, (first & 15, second << 4)), (high, (first >> 4, second & 0xF0))):
+                which = slice(PER_WORD * begin + row, end, PER_WORD)
+                even[which] |= shifted[0]
+                odd[which] |= shifted[1]
+    return rows

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ...kernels.backend import Backend
+from ...kernels.cpu import Product as CompiledProduct
 from ...kernels.fused.gated_activation import Activation
 from ...kernels.moe import ACTIVATIONS
 from ...kernels.quantized import experts, scaled
@@ -49,6 +50,19 @@ class JoinedLinear:
         if self.order is not None:
             joined = joined.index_select(1, self.order)
         return joined if self.bias is None else joined + self.bias
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledLinear:
+    """A `Linear` that compiled code computes, of matrices of any kind, and `otherwise` for as many rows as that is better at."""
+
+    product: CompiledProduct
+    otherwise: JoinedLinear
+    bias: Tensor | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product = self.product(x).to(x.dtype) if self.product.is_good_for(x.shape[0]) else self.otherwise(x)
+        return product if self.bias is None else product + self.bias
 
 
 @dataclass(frozen=True, slots=True)

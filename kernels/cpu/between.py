@@ -1,7 +1,8 @@
 """What lies between the products of a decoder layer, in one pass each: norms, turned heads, attention to a paged cache, gates.
 
-All tensors are float32 and on a CPU. Where widths are not those that vectors take (`fits`), and for what is not here, PyTorch
-computes the same: `engine/models/modules.py`, `engine/attention/methods.py`.
+All tensors are on a CPU and float32, but for those of the cache, which are one of CACHES: numbers are rounded to it when they are
+written, those beyond 448 to that in 8 bits. Where widths are not those that vectors take (`fits`), and for what is not here,
+PyTorch computes the same: `engine/models/modules.py`, `engine/attention/methods.py`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .library import loaded
+from .library import TYPES, loaded
 
 VECTOR = 16  # widths are multiples of it
 MAX_HEAD_DIM = 512
+CACHES = {  # what keys and values may be stored as, by the numbers of native/products.h
+    torch.float32: TYPES.index("F32"), torch.float16: TYPES.index("F16"), torch.bfloat16: TYPES.index("BF16"),
+    torch.float8_e4m3fn: TYPES.index("FLOAT8"),
+}  # fmt: skip
 ACTIVATIONS = ("silu", "gelu_tanh", "gelu")  # in the order of native/products.h
 
 
@@ -28,8 +33,8 @@ class _Turn(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("heads", "cosine", "sine", "norm", "slots", "query", "keys", "values")),
         *((name, ctypes.c_int64) for name in ("num_rows", "stride", "num_heads", "num_kv_heads", "head_dim", "half")),
-        ("eps", ctypes.c_float),
-    )
+        ("eps", ctypes.c_float), ("kv_type", ctypes.c_int32),
+    )  # fmt: skip
 
 
 class _Attention(ctypes.Structure):
@@ -37,8 +42,8 @@ class _Attention(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("query", "keys", "values", "tables", "lengths", "out")),
         *((name, ctypes.c_int64) for name in ("num_rows", "num_kv_heads", "heads_per_kv_head", "head_dim", "block_size")),
         *((name, ctypes.c_int64) for name in ("table_width", "window", "max_tokens")),
-        ("scale", ctypes.c_float),
-    )
+        ("scale", ctypes.c_float), ("kv_type", ctypes.c_int32),
+    )  # fmt: skip
 
 
 def rms_norm(hidden: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -98,6 +103,7 @@ def turn_and_cache(
         projected.data_ptr(), angles[0].data_ptr(), angles[1].data_ptr(), None if norm is None else norm.weight.data_ptr(),
         slots.data_ptr(), query.data_ptr(), cache[0].data_ptr(), cache[1].data_ptr(), projected.shape[0], projected.stride(0),
         heads.num_heads, heads.num_kv_heads, heads.head_dim, angles[0].shape[-1], 0.0 if norm is None else norm.eps,
+        CACHES[cache[0].dtype],
     )  # fmt: skip
     _library().maskwright_turn(ctypes.byref(turn))
     return query
@@ -117,6 +123,7 @@ def attend(
     call = _Attention(
         query.data_ptr(), keys.data_ptr(), values.data_ptr(), tables.data_ptr(), lengths.data_ptr(), out.data_ptr(), query.shape[0],
         num_kv_heads, query.shape[1] // num_kv_heads, head_dim, block_size, tables.stride(0), window or 0, max_tokens, scale,
+        CACHES[keys.dtype],
     )  # fmt: skip
     if _library().maskwright_attend(ctypes.byref(call), torch.get_num_threads()) != 0:
         raise MemoryError(f"no memory for the attention of {query.shape[0]} tokens to {max_tokens}")

@@ -1,7 +1,8 @@
 """A step in which every sequence has few new tokens, from embedded tokens to logits in one call of compiled code.
 
 It computes what the layers of `engine/models` compute product by product, by the same functions: bit by bit the same logits,
-without the microseconds that Python and PyTorch take between two products. All tensors are float32 and on a CPU.
+without the microseconds that Python and PyTorch take between two products. All tensors are float32 and on a CPU, but for
+the cache: see `between.py`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import torch
 from torch import Tensor
 
 from . import FEW_FLOATS, Product
-from .between import ACTIVATIONS, VECTOR
+from .between import ACTIVATIONS, CACHES, VECTOR
 from .library import loaded
 
 
 class _Linear(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("parts", "places", "bias")),
-        *((name, ctypes.c_int64) for name in ("num_parts", "num_rows", "width")),
+        *((name, ctypes.c_void_p) for name in ("runs", "places", "bias")),
+        *((name, ctypes.c_int64) for name in ("num_runs", "num_rows", "width")),
     )
 
 
@@ -37,7 +38,7 @@ class _Layer(ctypes.Structure):
     )
 
 
-SIZES = ("hidden_size", "inner_size", "num_heads", "num_kv_heads", "head_dim", "block_size", "activation")
+SIZES = ("hidden_size", "inner_size", "num_heads", "num_kv_heads", "head_dim", "block_size", "activation", "kv_type")
 
 
 class _Decoder(ctypes.Structure):
@@ -110,7 +111,7 @@ class CompiledDecoder:
     def __init__(self, layers: Sequence[Layer], final_norm: Tensor, head: Matrix, shape: Shape) -> None:
         self._head, self._kept = head, (tuple(layers), final_norm)  # whose memory is pointed to
         self._table = (_Layer * len(layers))(*map(_layer, layers))
-        sizes = (final_norm.shape[0], layers[0].down.product.num_columns, *shape[:3], 0, ACTIVATIONS.index(shape.activation))
+        sizes = (final_norm.shape[0], layers[0].down.product.num_columns, *shape[:3], 0, ACTIVATIONS.index(shape.activation), 0)
         table = (ctypes.addressof(self._table), _linear(head), final_norm.data_ptr())
         self._decoder = _Decoder(*table, len(layers), *sizes, shape.eps, shape.scale)
         self._cache: object = None  # that the table points to
@@ -124,7 +125,7 @@ class CompiledDecoder:
         """Read and write this cache from here on: keys and values of each layer, [num_places, num_kv_heads, head_dim]."""
         if cache is self._cache:
             return
-        self._cache, self._decoder.block_size = cache, block_size
+        self._cache, self._decoder.block_size, self._decoder.kv_type = cache, block_size, CACHES[keys[0].dtype]
         for layer, key, value in zip(self._table, keys, values, strict=True):
             layer.keys, layer.values = key.data_ptr(), value.data_ptr()
 
@@ -163,7 +164,7 @@ def _matrices(layer: Layer) -> tuple[Matrix, ...]:
 
 def _linear(matrix: Matrix) -> _Linear:
     product, bias = matrix.product, matrix.bias
-    return _Linear(*product.addresses, _address(bias), product.num_parts, product.num_rows, product.width)
+    return _Linear(*product.addresses, _address(bias), product.num_runs, product.num_rows, product.width)
 
 
 def _layer(layer: Layer) -> _Layer:

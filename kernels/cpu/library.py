@@ -31,6 +31,12 @@ COMPILE_SECONDS = 300
 SHIPPED = Path(__file__).with_name("products" + str(sysconfig.get_config_var("EXT_SUFFIX")))
 
 
+TYPES = (
+    "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4", "CODES4", "CODES8",
+    "F32", "F16", "BF16", "FLOAT8",
+)  # fmt: skip - in the order of native/products.h
+
+
 class Matrix(ctypes.Structure):
     """`Matrix` of native/products.h."""
 
@@ -41,6 +47,9 @@ class Matrix(ctypes.Structure):
         ("row_bytes", ctypes.c_int64),
         ("type", ctypes.c_int32),
         ("first_column", ctypes.c_int32),
+        *((name, ctypes.c_void_p) for name in ("scales", "zeros")),
+        *((name, ctypes.c_int64) for name in ("scale_row", "scale_group", "zero_row", "zero_group", "group")),
+        *((name, ctypes.c_int32) for name in ("scale_type", "is_unsigned")),
     )
 
 

@@ -51,20 +51,55 @@ def multiply(x: Floats, name: str, data: Bytes) -> Floats:
     """[rows of x, rows of the matrix]: x W^T for a matrix of blocks, raw uint8 [rows, row_bytes]."""
     if name in FLOATS:
         return _multiply_floats(x, FLOATS[name](data))
-    activations, matrix = rounded(x), UNPACKERS[name](data)
-    num_groups = matrix.scales.shape[1]
-    in_groups = activations.quants.reshape(len(x), num_groups, -1)
-    weights = matrix.quants.reshape(len(data), num_groups, -1)
+    return _multiply_integers(rounded(x), UNPACKERS[name](data))
+
+
+def _multiply_integers(activations: Rounded, matrix: Integral) -> Floats:
+    num_rows, num_groups = len(matrix.quants), matrix.scales.shape[1]
+    in_groups = activations.quants.reshape(len(activations.quants), num_groups, -1)
+    weights = matrix.quants.reshape(num_rows, num_groups, -1)
     exact = np.einsum("xgi,wgi->gxw", in_groups, weights).astype(np.float32)
     sums = in_groups.sum(axis=2).astype(np.float32)
     scales = activations.scales.repeat(num_groups // activations.scales.shape[1], axis=1)
-    y = np.zeros((len(x), len(data)), np.float32)
+    y = np.zeros((len(in_groups), num_rows), np.float32)
     for group in range(num_groups):
         scale = scales[:, group, None]
         y = fma(matrix.scales[:, group] * scale, exact[group], y)
         if matrix.minima is not None:
             y = fma(matrix.minima[:, group], scale * sums[:, group, None], y)
     return y
+
+
+class Codes(NamedTuple):
+    """A matrix of codes with scales of one row and `group` columns each: (code - zero point) * scale."""
+
+    codes: Integers  # [rows, columns]; of small floats their numbers, float32
+    scales: Floats  # [rows, groups]
+    zeros: Integers  # [rows, groups]
+    group: int
+
+
+def multiply_codes(given: Floats | Rounded, matrix: Codes) -> Floats:
+    """Integers times integers; small floats times activations as they are."""
+    if not isinstance(given, Rounded):
+        scales = np.float32(256) * matrix.scales.repeat(matrix.group, axis=1)[:, : matrix.codes.shape[1]]
+        return _multiply_floats(given, (matrix.codes / np.float32(256)).astype(np.float32) * scales)
+    num_columns = matrix.codes.shape[1]
+    quants = matrix.codes - matrix.zeros.repeat(matrix.group, axis=1)[:, :num_columns]
+    return _multiply_integers(given, Integral(quants, matrix.scales.repeat(matrix.group, axis=1)[:, :num_columns:BLOCK], None))
+
+
+def on_int8_grid(x: Floats, group: int, scale: float | None = None) -> Rounded:
+    """`kernels/quantized/rounding.py`, a scale for each BLOCK."""
+    rounded, scales = np.zeros_like(x), np.zeros_like(x)
+    for begin in range(0, x.shape[1], group):
+        part = x[:, begin : begin + group]
+        largest = np.abs(part).max(axis=1, keepdims=True)
+        found = largest / np.float32(127.5) if scale is None else np.full_like(largest, scale)
+        found = np.where(found == 0, np.finfo(np.float32).eps, found)
+        rounded[:, begin : begin + group] = np.rint(np.clip(part / found, -128, 127))
+        scales[:, begin : begin + group] = found
+    return Rounded(rounded.astype(np.int64).reshape(len(x), -1, BLOCK), scales[:, ::BLOCK])
 
 
 def _multiply_floats(x: Floats, weights: Floats) -> Floats:

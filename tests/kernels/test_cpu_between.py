@@ -9,6 +9,8 @@ import torch
 from torch.nn.functional import rms_norm, scaled_dot_product_attention
 
 from maskwright.kernels import cpu
+from maskwright.kernels.attention import FP8
+from maskwright.kernels.attention.interface import FP8_MAX
 from maskwright.kernels.cpu import between
 from maskwright.kernels.moe import ACTIVATIONS
 
@@ -68,17 +70,43 @@ def test_heads_are_normalised_and_turned_and_cached(half: int, is_normed: bool) 
     assert sum((memory != 7).flatten(1).any(1).sum().item() for memory in cache) == 6
 
 
+def stored(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """As `KVCache.write` does."""
+    return x.clamp(-FP8_MAX, FP8_MAX).to(FP8) if dtype == FP8 else x.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", between.CACHES, ids=str)
+def test_what_is_cached_is_rounded_as_pytorch_rounds(dtype: torch.dtype) -> None:
+    """All exponents, what lies between two numbers and beside it, and what is no number or too large."""
+    bits = torch.arange(0, 1 << 32, (1 << 19) - 1, dtype=torch.int64)
+    around = torch.cat([bits & ~0xFFFFF | part for part in (0, 0x80000, 0x80001, 0x7FFFF, 0x1000, 0x1001, 0xFFF, 0x8000, 0x8001)])
+    numbers = torch.cat((bits, around)).to(torch.int32).view(torch.float32)
+    numbers = torch.cat((numbers, numbers.new_zeros(-len(numbers) % 32)))
+    heads, num_rows = between.Heads(1, 1, 16), len(numbers) // 16
+    projected = torch.cat((numbers.view(-1, 16),) * 3, dim=1)
+    cache = (torch.zeros(num_rows, 1, 16, dtype=dtype), torch.zeros(num_rows, 1, 16, dtype=dtype))
+    still = (torch.ones(num_rows, 1, 0), torch.zeros(num_rows, 1, 0))
+    between.turn_and_cache(projected, heads, still, None, cache, torch.arange(num_rows))
+    expected = stored(numbers, dtype)
+    for memory in cache:
+        found = memory.flatten()
+        is_none = expected.float().isnan()
+        assert torch.equal(found.float().isnan(), is_none)
+        assert torch.equal(found.float()[~is_none], expected.float()[~is_none])
+
+
+@pytest.mark.parametrize("dtype", between.CACHES, ids=str)
 @pytest.mark.parametrize(("head_dim", "num_heads"), [(16, 2), (64, 6), (80, 10), (128, 18)])
 @pytest.mark.parametrize("window", [None, 5, 300])
-def test_attention_is_that_of_pytorch(head_dim: int, num_heads: int, window: int | None) -> None:
+def test_attention_is_that_of_pytorch(head_dim: int, num_heads: int, window: int | None, dtype: torch.dtype) -> None:
     """Of contexts shorter and longer than what is attended to at a time."""
-    keys, values = random(200, 4, 2, head_dim), random(200, 4, 2, head_dim, seed=1)
+    keys, values = (stored(random(200, 4, 2, head_dim, seed=seed), dtype) for seed in (0, 1))
     tables = torch.stack([torch.randperm(200, generator=torch.Generator().manual_seed(row))[:180] for row in range(4)])
     lengths, query = torch.tensor([1, 19, 40, 700]), random(4, num_heads, head_dim, seed=2) * 3
     found = between.attend(query, (keys, values), tables, lengths, 700, 0.2, window)
     for row, length in enumerate(lengths.tolist()):
         first = 0 if window is None else max(0, length - window)
-        key, value = (memory[tables[row]].flatten(0, 1)[first:length].transpose(0, 1) for memory in (keys, values))
+        key, value = (memory.float()[tables[row]].flatten(0, 1)[first:length].transpose(0, 1) for memory in (keys, values))
         grouped = query[row].view(2, num_heads // 2, head_dim)
         expected = scaled_dot_product_attention(grouped, key, value, scale=0.2).view(num_heads, head_dim)
         assert torch.allclose(found[row], expected, rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@
 #include "products.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "threads.h"
 
@@ -21,19 +22,61 @@ void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64
   }
 }
 
+static uint16_t half_of(float number) {
+  uint32_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+  if (size >= 0x47800000) return (uint16_t)(sign | (size > 0x7F800000 ? 0x7E00 : 0x7C00));
+  if (size < 0x38800000) { /* below 2^-14 all are 2^-24 apart, as numbers from 0.5 on are */
+    float small;
+    memcpy(&small, &size, sizeof small);
+    small += 0.5f;
+    memcpy(&size, &small, sizeof size);
+    return (uint16_t)(sign | (size - 0x3F000000));
+  }
+  return (uint16_t)(sign | ((size + 0xFFF + (size >> 13 & 1) - 0x38000000) >> 13));
+}
+
+static uint16_t bfloat_of(float number) {
+  uint32_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return (uint16_t)(number != number ? 0x7FC0 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static uint8_t float8_of(float number) {
+  number = nearest_float8(number < -448.0f ? -448.0f : number > 448.0f ? 448.0f : number);
+  uint32_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  uint32_t sign = bits >> 24 & 0x80, size = bits & 0x7FFFFFFF;
+  if (number != number) return (uint8_t)(sign | 0x7F);
+  return (uint8_t)(sign | (size < 0x3C800000 ? (uint32_t)(__builtin_fabsf(number) * 512.0f) : (size >> 20) - (120 << 3)));
+}
+
+void maskwright_store(int type, const float *x, int64_t count, uint8_t *out) {
+  uint16_t *halves = (uint16_t *)out;
+  switch (type) {
+    case F32: memcpy(out, x, (size_t)count * sizeof *x); return;
+    case F16: for (int64_t i = 0; i < count; i++) halves[i] = half_of(x[i]); return;
+    case BF16: for (int64_t i = 0; i < count; i++) halves[i] = bfloat_of(x[i]); return;
+    case FLOAT8: for (int64_t i = 0; i < count; i++) out[i] = float8_of(x[i]); return;
+  }
+}
+
 void maskwright_turn(const Turn *turn) {
   const int64_t width = turn->head_dim, half = turn->half;
   for (int64_t row = 0; row < turn->num_rows; row++) {
     const float *heads = turn->heads + row * turn->stride;
-    int64_t place = turn->slots[row] * turn->num_kv_heads * width;
+    const int64_t size = turn->kv_type == F32 ? 4 : turn->kv_type == FLOAT8 ? 1 : 2, place = turn->slots[row] * turn->num_kv_heads * width;
+    float key[512];
     for (int64_t head = 0; head < turn->num_heads + turn->num_kv_heads; head++) {
       int64_t kv_head = head - turn->num_heads;
-      float *to = kv_head < 0 ? turn->query + (row * turn->num_heads + head) * width : turn->keys + place + kv_head * width;
+      float *to = kv_head < 0 ? turn->query + (row * turn->num_heads + head) * width : key;
       const float *norm = turn->norm == NULL ? NULL : turn->norm + head * width;
       maskwright_chosen->turn_head(heads + head * width, norm, turn->eps, turn->cosine + row * half, turn->sine + row * half, half, width, to);
+      if (kv_head >= 0) maskwright_store(turn->kv_type, key, width, turn->keys + size * (place + kv_head * width));
     }
     const float *value = heads + (turn->num_heads + turn->num_kv_heads) * width;
-    __builtin_memcpy(turn->values + place, value, (size_t)(turn->num_kv_heads * width) * sizeof *value);
+    maskwright_store(turn->kv_type, value, turn->num_kv_heads * width, turn->values + size * place);
   }
 }
 

@@ -112,7 +112,8 @@ static void turn_head(const float *head, const float *norm, float eps, const flo
 
 /* Scores of LANES tokens, whose keys are at `offsets`: a few tokens at a time, each of which is read once for all heads. */
 static inline __attribute__((always_inline)) void score(
-    int heads, const float *query, const float *keys, const int64_t *offsets, int64_t width, float scale, float (*out)[PIECE]) {
+    int type, int heads, const float *query, const uint8_t *keys, const int64_t *offsets, int64_t width, float scale, float (*out)[PIECE]) {
+  const int size = width_of(type);
   Floats sums[HEADS][LANES];
   for (int first = 0; first < LANES; first += TOKENS) {
     Floats some[HEADS][TOKENS];
@@ -124,8 +125,8 @@ static inline __attribute__((always_inline)) void score(
     for (int64_t i = 0; i < width; i += LANES) {
       UNROLLED
       for (int t = 0; t < TOKENS; t++) {
-        Floats key = loaded(keys + offsets[first + t] + i);
-        __builtin_prefetch(keys + offsets[first + t + LANES] + i, 0, 2);
+        Floats key = some_floats(type, keys + size * (offsets[first + t] + i));
+        __builtin_prefetch(keys + size * (offsets[first + t + LANES] + i), 0, 2);
         UNROLLED
         for (int h = 0; h < heads; h++) some[h][t] = fused(loaded(query + h * width + i), key, some[h][t]);
       }
@@ -136,7 +137,7 @@ static inline __attribute__((always_inline)) void score(
       for (int t = 0; t < TOKENS; t++) sums[h][first + t] = some[h][t];
     }
   }
-  for (int h = 0; h < heads; h++) stored(out[h], each_lanes_added(sums[h]) * all_floats(scale));
+  for (int h = 0; h < heads; h++) stored(out[h], each_lanes_added(sums[h]) * all_floats(type == FLOAT8 ? 256.0f * scale : scale));
 }
 
 /* Scores become weights. Returns their sum; *most is the largest score. */
@@ -155,7 +156,8 @@ static inline float weigh(float *scores, int64_t num_tokens, float *most) {
 
 /* Add values times weights of a few tokens to `parts` vectors of the sums of some heads. */
 static inline __attribute__((always_inline)) void add_values(
-    int heads, int parts, const float *values, const int64_t *offsets, int64_t num_tokens, float (*weights)[PIECE], float *out, int64_t stride) {
+    int type, int heads, int parts, const uint8_t *values, const int64_t *offsets, int64_t num_tokens, float (*weights)[PIECE], float *out, int64_t stride) {
+  const int size = width_of(type);
   Floats sums[HEADS][PARTS];
   UNROLLED
   for (int h = 0; h < heads; h++) {
@@ -166,12 +168,12 @@ static inline __attribute__((always_inline)) void add_values(
     Floats some[PARTS];
     UNROLLED
     for (int p = 0; p < parts; p++) {
-      some[p] = loaded(values + offsets[token] + p * LANES);
-      __builtin_prefetch(values + offsets[token + LANES] + p * LANES, 0, 2);
+      some[p] = some_floats(type, values + size * (offsets[token] + p * LANES));
+      __builtin_prefetch(values + size * (offsets[token + LANES] + p * LANES), 0, 2);
     }
     UNROLLED
     for (int h = 0; h < heads; h++) {
-      Floats weight = all_floats(weights[h][token]);
+      Floats weight = all_floats(type == FLOAT8 ? 256.0f * weights[h][token] : weights[h][token]);
       UNROLLED
       for (int p = 0; p < parts; p++) sums[h][p] = fused(weight, some[p], sums[h][p]);
     }
@@ -184,10 +186,10 @@ static inline __attribute__((always_inline)) void add_values(
 }
 
 static inline __attribute__((always_inline)) void add_all_values(
-    int heads, const float *values, const int64_t *offsets, int64_t num_tokens, int64_t width, float (*weights)[PIECE], float *out) {
+    int type, int heads, const uint8_t *values, const int64_t *offsets, int64_t num_tokens, int64_t width, float (*weights)[PIECE], float *out) {
   int64_t d = 0;
-  for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(heads, PARTS, values + d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
-  for (; d < width; d += LANES) add_values(heads, 1, values + d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
+  for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(type, heads, PARTS, values + width_of(type) * d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
+  for (; d < width; d += LANES) add_values(type, heads, 1, values + width_of(type) * d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
 }
 
 #define FOR_HEADS(heads, statement) \
@@ -198,8 +200,9 @@ static inline __attribute__((always_inline)) void add_all_values(
     case 4: { enum { n = 4 }; statement; break; } \
   }
 
-/* See InstructionSet.attend. Memory is read in order: a few tokens with all their heads, then the next. */
-static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
+/* Memory is read in order: a few tokens with all their heads, then the next. */
+static inline __attribute__((always_inline)) void attend_type(
+    int type, const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
   const int64_t width = call->head_dim, size = call->block_size, num_tokens = last - first, group = call->heads_per_kv_head;
   const int64_t num_heads = call->num_kv_heads * group, stride = 2 + width;
   int64_t offsets[PIECE + 2 * LANES], count = 0;
@@ -210,8 +213,8 @@ static void attend(const Attention *call, const float *query, const int64_t *tab
   for (int64_t token = 0; token < num_tokens; token += LANES) {
     for (int64_t head = 0, heads; head < num_heads; head += heads) {
       heads = group - head % group < HEADS ? group - head % group : HEADS;
-      const float *keys = call->keys + head / group * width;
-      FOR_HEADS(heads, score(n, query + head * width, keys, offsets + token, width, call->scale, (float (*)[PIECE])(weights[head] + token)))
+      const uint8_t *keys = call->keys + width_of(type) * (head / group * width);
+      FOR_HEADS(heads, score(type, n, query + head * width, keys, offsets + token, width, call->scale, (float (*)[PIECE])(weights[head] + token)))
     }
   }
   for (int64_t head = 0; head < num_heads; head++) {
@@ -222,9 +225,18 @@ static void attend(const Attention *call, const float *query, const int64_t *tab
     const int64_t some = num_tokens - token < LANES ? num_tokens - token : LANES;
     for (int64_t head = 0, heads; head < num_heads; head += heads) {
       heads = group - head % group < HEADS ? group - head % group : HEADS;
-      const float *values = call->values + head / group * width;
-      FOR_HEADS(heads, add_all_values(n, values, offsets + token, some, width, (float (*)[PIECE])(weights[head] + token), out + head * stride))
+      const uint8_t *values = call->values + width_of(type) * (head / group * width);
+      FOR_HEADS(heads, add_all_values(type, n, values, offsets + token, some, width, (float (*)[PIECE])(weights[head] + token), out + head * stride))
     }
+  }
+}
+
+/* See InstructionSet.attend. */
+static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
+  switch (call->kv_type) {
+#define CASE(type) case type: attend_type(type, call, query, table, first, last, weights, out); return;
+    CASE(F32) CASE(F16) CASE(BF16) CASE(FLOAT8)
+#undef CASE
   }
 }
 

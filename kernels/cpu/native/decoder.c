@@ -5,17 +5,17 @@
 
 /* One matrix product, y = x W^T + b. */
 typedef struct {
-  const Matrix *parts;
+  const Run *runs;
   const int32_t *places; /* see maskwright_multiply */
   const float *bias;     /* [num_rows], or NULL */
-  int64_t num_parts, num_rows, width; /* of what is computed; more than num_rows where a part is filled up */
+  int64_t num_runs, num_rows, width; /* of what is computed; more than num_rows where a part is filled up */
 } Linear;
 
 typedef struct {
   Linear qkv, output, up, down;
   const float *input_norm, *after_attention, *mlp_norm, *after_mlp; /* [hidden_size]; two of them may be NULL */
   const float *head_norm; /* [num_heads + num_kv_heads, head_dim], or NULL */
-  float *keys, *values;   /* [places, num_kv_heads, head_dim] */
+  uint8_t *keys, *values; /* [places, num_kv_heads, head_dim], of `kv_type` */
   int64_t window;         /* 0: all */
   int64_t rope;           /* -1: heads are not turned */
 } Layer;
@@ -24,7 +24,7 @@ typedef struct {
   const Layer *layers;
   Linear head;
   const float *final_norm;
-  int64_t num_layers, hidden_size, inner_size, num_heads, num_kv_heads, head_dim, block_size, activation;
+  int64_t num_layers, hidden_size, inner_size, num_heads, num_kv_heads, head_dim, block_size, activation, kv_type; /* as in Attention */
   float eps, scale;
 } Decoder;
 
@@ -45,7 +45,7 @@ typedef struct {
 } Step;
 
 static int multiply(const Linear *linear, const float *x, int64_t num_rows, int64_t width, float *out, int num_threads) {
-  if (maskwright_multiply(linear->parts, (int)linear->num_parts, x, num_rows, width, out, linear->width, linear->places, num_threads) != 0) return -1;
+  if (maskwright_multiply(linear->runs, (int)linear->num_runs, x, num_rows, width, out, linear->width, linear->places, num_threads) != 0) return -1;
   for (int64_t row = 0; linear->bias != NULL && row < num_rows; row++) {
     for (int64_t i = 0; i < linear->num_rows; i++) out[row * linear->width + i] += linear->bias[i];
   }
@@ -68,11 +68,11 @@ static int attention(const Decoder *decoder, const Layer *layer, const Step *ste
   const int64_t width = decoder->num_heads * decoder->head_dim;
   if (multiply(&layer->qkv, normed, step->num_rows, decoder->hidden_size, projected, num_threads) != 0) return -1;
   Turn turn = {projected, angles->cosine, angles->sine, layer->head_norm, step->slots, query, layer->keys, layer->values, step->num_rows,
-               layer->qkv.width, decoder->num_heads, decoder->num_kv_heads, decoder->head_dim, angles->half, decoder->eps};
+               layer->qkv.width, decoder->num_heads, decoder->num_kv_heads, decoder->head_dim, angles->half, decoder->eps, (int32_t)decoder->kv_type};
   maskwright_turn(&turn);
   Attention call = {query, layer->keys, layer->values, step->tables, step->lengths, projected, step->num_rows, decoder->num_kv_heads,
                     decoder->num_heads / decoder->num_kv_heads, decoder->head_dim, decoder->block_size, step->table_width, layer->window,
-                    step->max_tokens, decoder->scale};
+                    step->max_tokens, decoder->scale, (int32_t)decoder->kv_type};
   if (maskwright_attend(&call, num_threads) != 0) return -1;
   return multiply(&layer->output, projected, step->num_rows, width, out, num_threads);
 }

@@ -9,20 +9,21 @@
            for each group g of the block, 32 or 16 columns:
                y = fma(weight_scale[g] * x_scale[b], (float) sum(weight * x over g), y)
                y = fma(weight_minimum[g], x_scale[b] * (float) sum(x over g), y)         where the type has minima
-*/
+
+   Codes have their scales beside them, one for several blocks; their zero points are integers, and are subtracted as such. */
 
 /* 32 columns of LANES rows as bytes, four columns a lane. */
 typedef struct {
   Ints weights[8];
   Floats scales[2]; /* one for all columns, or one for each sixteen */
-  Floats minima[2];
+  Floats minima[2]; /* of codes: zero points, integers */
 } Block;
 
 typedef struct {
   int64_t num_bytes;
   int num_blocks; /* of 32 columns, in one of the file's */
   int groups;     /* scales in 32 columns: 1 or 2 */
-  int has_minima, is_signed, offset;
+  int has_minima, is_signed, offset, has_zeros;
 } Format;
 
 #define UNROLLED _Pragma("GCC unroll 16") /* so that arrays of vectors stay in registers */
@@ -216,6 +217,7 @@ static inline __attribute__((always_inline)) Format format_of(int type) {
     [Q5_1] = {24, 1, 1, 1, 0, 0},  [Q8_0] = {34, 1, 1, 0, 1, SIGNED_OFFSET}, [Q2_K] = {84, 8, 2, 1, 0, 0},
     [Q3_K] = {110, 8, 2, 0, 0, 4}, [Q4_K] = {144, 8, 1, 1, 0, 0}, [Q5_K] = {176, 8, 1, 1, 0, 0},
     [Q6_K] = {210, 8, 2, 0, 0, 32}, [IQ4_NL] = {18, 1, 1, 0, 1, SIGNED_OFFSET}, [MXFP4] = {17, 1, 1, 0, 1, SIGNED_OFFSET},
+    [CODES4] = {16, 1, 1, 0, 0, 0, 1}, [CODES8] = {32, 1, 1, 0, 1, 0, 1},
   };
   return formats[type];
 }
@@ -225,7 +227,7 @@ static inline __attribute__((always_inline)) void accumulate(
     int type, int tile, const Block *blocks, int64_t at, int64_t num_blocks, const Activations *x, int64_t row, Floats *sums) {
   const Format format = format_of(type);
   const int64_t all = x->num_columns / BLOCK;
-  const int32_t *quants = (const int32_t *)(x->quants + row * x->num_columns + BLOCK * at);
+  const int32_t *quants = (const int32_t *)((type == CODES4 ? x->pairs : x->quants) + row * x->num_columns + BLOCK * at);
   const float *scales = x->scales + row * all + at;
   const int32_t *totals = x->sums + 2 * (row * all + at);
   Floats y[4];
@@ -240,14 +242,17 @@ static inline __attribute__((always_inline)) void accumulate(
       UNROLLED
       for (int i = 0; i < tile; i++) {
         const int32_t *two = totals + 2 * (i * all + b);
-        exact[i] = all_ints(-format.offset * (format.groups == 1 ? two[0] + two[1] : two[g]));
+        const int32_t sum = format.groups == 1 ? two[0] + two[1] : two[g];
+        exact[i] = format.has_zeros ? (Ints)block->minima[0] * all_ints(-sum) : all_ints(-format.offset * sum);
       }
       UNROLLED
       for (int k = begin; k < end; k++) {
         UNROLLED
         for (int i = 0; i < tile; i++) {
           Ints four = all_ints(quants[i * all * 8 + 8 * b + k]);
-          exact[i] = format.is_signed ? dot_signed(exact[i], block->weights[k], four) : dot(exact[i], block->weights[k], four);
+          exact[i] = type == CODES8     ? dot_bytes(exact[i], block->weights[k], four)
+                     : format.is_signed ? dot_signed(exact[i], block->weights[k], four)
+                                        : dot(exact[i], block->weights[k], four);
         }
       }
       UNROLLED
@@ -275,26 +280,76 @@ static inline void write_lanes(const Output *output, int64_t row, int64_t column
   for (int lane = skipped; lane < LANES; lane++) to[output->places == NULL ? column + lane : output->places[column + lane]] = values[lane];
 }
 
-/* Unpack what lies at `byte` of a few rows, and ask for the same of the rows behind them: they are far apart, so that the processor
-   does not guess that they come next, and the product would wait for memory in every block. */
-static inline __attribute__((always_inline)) void unpack_ahead(int type, const uint8_t *data, int64_t byte, int64_t row_bytes, Block *out) {
-  const int64_t num_bytes = LANES * format_of(type).num_bytes;
-  for (int64_t i = 0; i < num_bytes; i += 64) __builtin_prefetch(data + LANES * (row_bytes + byte) + i, 0, 3);
-  unpack(type, data + byte, row_bytes, out);
+/* Of a group of columns of LANES rows of codes. */
+typedef struct {
+  Floats scale;
+  Ints zero;
+  int64_t next; /* column with which the next group begins */
+} Group;
+
+/* Scales at `p`, each `stride` bytes behind that of the row before. */
+static inline __attribute__((always_inline)) Floats scales_at(int type, const uint8_t *p, int64_t stride) {
+  return type == F32 ? (Floats)words(p, stride) : type == F16 ? halves(p, stride) : (Floats)(shorts(p, stride) << 16);
+}
+
+static inline __attribute__((always_inline)) void next_group(int type, const Matrix *matrix, int64_t first, Group *group) {
+  const int64_t number = group->next / matrix->group;
+  group->scale = scales_at(matrix->scale_type, matrix->scales + first * matrix->scale_row + number * matrix->scale_group, matrix->scale_row);
+  group->zero = all_ints(type == CODES4 ? 8 : 0);
+  if (matrix->zeros != NULL) {
+    group->zero = bytes(matrix->zeros + first * matrix->zero_row + number * matrix->zero_group, matrix->zero_row);
+    if (type == CODES8) group->zero = ((group->zero ^ all_ints(matrix->is_unsigned ? 128 : 0)) << 24) >> 24;
+  }
+  if (type == CODES8) group->zero += SIGNED_OFFSET;
+  group->next += matrix->group;
+}
+
+static inline __attribute__((always_inline)) void unpack_codes(int type, const Matrix *matrix, int64_t first, int64_t b, Group *group, Block *out) {
+  const uint8_t *p = matrix->data + first * matrix->row_bytes + b * format_of(type).num_bytes;
+  if (BLOCK * b == group->next) next_group(type, matrix, first, group);
+  out->scales[0] = group->scale;
+  out->minima[0] = (Floats)group->zero;
+  if (type == CODES4) {
+    Ints packed[4];
+    columns(p, matrix->row_bytes, packed);
+    for (int i = 0; i < 4; i++) {
+      out->weights[2 * i] = LOW(packed[i]);
+      out->weights[2 * i + 1] = LOW(SHIFTED(packed[i], 4));
+    }
+  } else {
+    const Ints turned = all_ints((int32_t)(matrix->is_unsigned ? SIGNED_AS ^ 0x80808080u : SIGNED_AS));
+    columns(p, matrix->row_bytes, out->weights);
+    columns(p + 16, matrix->row_bytes, out->weights + 4);
+    for (int i = 0; i < 8; i++) out->weights[i] ^= turned;
+  }
+}
+
+/* Unpack what the file has at block `b` of the rows from `first` on, and ask for the same of the rows behind them: they are far apart, so
+   that the processor does not guess that they come next, and the product would wait for memory in every block. */
+static inline __attribute__((always_inline)) void unpack_ahead(int type, const Matrix *matrix, int64_t first, int64_t b, Group *group, Block *out) {
+  const Format format = format_of(type);
+  const int64_t num_bytes = LANES * format.num_bytes, byte = b / format.num_blocks * format.num_bytes;
+  const uint8_t *data = matrix->data + first * matrix->row_bytes;
+  for (int64_t i = 0; i < num_bytes; i += 64) __builtin_prefetch(data + LANES * (matrix->row_bytes + byte) + i, 0, 3);
+  if (format.has_zeros) {
+    unpack_codes(type, matrix, first, b, group, out);
+  } else {
+    unpack(type, data + byte, matrix->row_bytes, out);
+  }
 }
 
 /* See InstructionSet.multiply. */
 static inline __attribute__((always_inline)) void multiply_type(
     int type, const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch) {
   const Format format = format_of(type);
-  const uint8_t *data = matrix->data + first * matrix->row_bytes;
   const int64_t num_blocks = matrix->num_columns / BLOCK, column = matrix->first_column + first;
   const int skipped = (int)(fresh - first);
+  Group group = {0};
   if (x->num_rows == 1 && format.num_blocks == 1) { /* blocks stay in registers */
     Floats sum = all_floats(0.0f);
     for (int64_t b = 0; b < num_blocks; b++) {
       Block block;
-      unpack_ahead(type, data, b * format.num_bytes, matrix->row_bytes, &block);
+      unpack_ahead(type, matrix, first, b, &group, &block);
       accumulate(type, 1, &block, b, 1, x, 0, &sum);
     }
     write_lanes(output, 0, column, skipped, sum);
@@ -306,7 +361,7 @@ static inline __attribute__((always_inline)) void multiply_type(
   for (int64_t at = 0; at < num_blocks; at += BLOCKS_AT_ONCE) {
     int64_t count = num_blocks - at < BLOCKS_AT_ONCE ? num_blocks - at : BLOCKS_AT_ONCE, row = 0;
     for (int64_t b = 0; b < count; b += format.num_blocks) {
-      unpack_ahead(type, data, (at + b) / format.num_blocks * format.num_bytes, matrix->row_bytes, blocks + b);
+      unpack_ahead(type, matrix, first, at + b, &group, blocks + b);
     }
     for (; row + 4 <= x->num_rows; row += 4) accumulate(type, 4, blocks, at, count, x, row, sums + row);
     for (; row < x->num_rows; row++) accumulate(type, 1, blocks, at, count, x, row, sums + row);
@@ -318,6 +373,7 @@ static void multiply(const Matrix *matrix, int64_t first, int64_t fresh, const A
   switch (matrix->type) {
 #define CASE(type) case type: multiply_type(type, matrix, first, fresh, x, output, scratch); return;
     CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4)
+    CASE(CODES4) CASE(CODES8)
 #undef CASE
   }
 }
@@ -325,7 +381,7 @@ static void multiply(const Matrix *matrix, int64_t first, int64_t fresh, const A
 /* ---- matrices of floating-point numbers
 
    Here lanes are columns: y is the sum of sixteen partial sums, of the columns i, i + 16, i + 32, ..., each by fma in their order;
-   then the sums i and i + 8 are added, i and i + 4, i and i + 2, 0 and 1. */
+   then the sums i and i + 8 are added, i and i + 4, i and i + 2, 0 and 1. Small floats are multiplied by their scale first. */
 
 #define PARTIAL (16 / LANES)
 #define ROWS 4                    /* of the matrix that are read together */
@@ -338,7 +394,21 @@ static inline __attribute__((always_inline)) Floats some_floats(int type, const 
     __builtin_memcpy(&values, p, sizeof values);
     return values;
   }
-  return type == F16 ? converted_halves(p) : (Floats)(extended(p) << 16);
+  return type == F16 ? converted_halves(p) : type == BF16 ? (Floats)(extended(p) << 16) : float8(p);
+}
+
+static inline int width_of(int type) { return type == F32 ? 4 : type == FLOAT8 ? 1 : 2; }
+
+/* Of small floats: the scale of a group of a row, times what `float8` leaves out. */
+static inline Floats scale_of_row(const Matrix *matrix, int64_t row, int64_t column) {
+  const uint8_t *p = matrix->scales + row * matrix->scale_row + column / matrix->group * matrix->scale_group;
+  float scale;
+  if (matrix->scale_type == F32) {
+    __builtin_memcpy(&scale, p, sizeof scale);
+  } else {
+    scale = (matrix->scale_type == F16 ? halves(p, 0) : (Floats)(shorts(p, 0) << 16))[0];
+  }
+  return all_floats(scale * 256.0f);
 }
 
 static inline float total(const Floats *partial) {
@@ -350,10 +420,12 @@ static inline float total(const Floats *partial) {
   return lanes_added(sums[0]);
 }
 
-/* `rows` rows of the matrix at `data` times `tile` rows of x. */
+/* `rows` rows of the matrix from `first` on, which lie at `data`, times `tile` rows of x. */
 static inline __attribute__((always_inline)) void multiply_tile(
-    int type, int rows, int tile, const uint8_t *data, const Matrix *matrix, const float *x, int64_t stride, float (*out)[ROWS]) {
-  const int width = type == F32 ? 4 : 2;
+    int type, int rows, int tile, const uint8_t *data, const Matrix *matrix, int64_t first, const float *x, int64_t stride, float (*out)[ROWS]) {
+  const int width = width_of(type);
+  int64_t next = 0; /* column with which the next group of scales begins */
+  Floats scales[ROWS] = {0};
   Floats sums[ROWS][TILE][PARTIAL];
   UNROLLED
   for (int r = 0; r < rows; r++) {
@@ -365,6 +437,10 @@ static inline __attribute__((always_inline)) void multiply_tile(
   }
   int64_t column = 0;
   for (; column + 16 <= matrix->num_columns; column += 16) {
+    if (type == FLOAT8 && column == next) {
+      for (int r = 0; r < rows; r++) scales[r] = scale_of_row(matrix, first + r, column);
+      next += matrix->group;
+    }
     for (int at = 0; at < rows * width * 16; at += 64) __builtin_prefetch(data + AHEAD * rows * matrix->row_bytes + rows * width * column + at, 0, 3);
     UNROLLED
     for (int p = 0; p < PARTIAL; p++) {
@@ -372,6 +448,7 @@ static inline __attribute__((always_inline)) void multiply_tile(
       UNROLLED
       for (int r = 0; r < rows; r++) {
         Floats weights = some_floats(type, data + r * matrix->row_bytes + width * at);
+        if (type == FLOAT8) weights *= scales[r];
         UNROLLED
         for (int i = 0; i < tile; i++) sums[r][i][p] = fused(weights, some_floats(F32, (const uint8_t *)(x + i * stride + at)), sums[r][i][p]);
       }
@@ -400,6 +477,20 @@ static inline __attribute__((always_inline)) void multiply_tile(
   }
 }
 
+/* Small floats times their scales, as float32 [count, num_columns]. */
+static void decode_float8(const Matrix *matrix, int64_t first, int64_t count, float *out) {
+  for (int64_t row = first; row < first + count; row++, out += matrix->num_columns) {
+    for (int64_t begin = 0, end; begin < matrix->num_columns; begin = end) {
+      const Floats scale = scale_of_row(matrix, row, begin);
+      end = begin + matrix->group < matrix->num_columns ? begin + matrix->group : matrix->num_columns;
+      for (int64_t i = begin; i < end; i += LANES) {
+        Floats values = float8(matrix->data + row * matrix->row_bytes + i) * scale;
+        __builtin_memcpy(out + i, &values, sizeof values);
+      }
+    }
+  }
+}
+
 static inline __attribute__((always_inline)) void multiply_float_type(
     int type, const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output) {
   for (int64_t r = 0; r < count; r += ROWS) {
@@ -410,14 +501,14 @@ static inline __attribute__((always_inline)) void multiply_float_type(
       tile = num_rows - row < TILE ? 1 : TILE;
       const float *some = x + row * stride;
       if (rows == ROWS && tile == TILE) {
-        multiply_tile(type, ROWS, TILE, data, matrix, some, stride, out);
+        multiply_tile(type, ROWS, TILE, data, matrix, first + r, some, stride, out);
       } else if (rows == ROWS) {
-        multiply_tile(type, ROWS, 1, data, matrix, some, stride, out);
+        multiply_tile(type, ROWS, 1, data, matrix, first + r, some, stride, out);
       } else {
         tile = 1;
         for (int64_t i = 0; i < rows; i++) {
           float one[1][ROWS];
-          multiply_tile(type, 1, 1, data + i * matrix->row_bytes, matrix, some, stride, one);
+          multiply_tile(type, 1, 1, data + i * matrix->row_bytes, matrix, first + r + i, some, stride, one);
           out[0][i] = one[0][0];
         }
       }
@@ -429,10 +520,25 @@ static inline __attribute__((always_inline)) void multiply_float_type(
   }
 }
 
+/* Rows of small floats decoded once for all rows of x. Returns 0 where there is no memory for them. */
+static int multiply_decoded(const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output) {
+  static _Thread_local void *memory;
+  static _Thread_local size_t size;
+  float *numbers = maskwright_kept(&memory, &size, (size_t)(count * matrix->num_columns) * sizeof *numbers);
+  if (numbers == NULL) return 0;
+  decode_float8(matrix, first, count, numbers);
+  Matrix decoded = *matrix;
+  decoded.data = (const uint8_t *)numbers, decoded.num_rows = count, decoded.row_bytes = 4 * matrix->num_columns;
+  decoded.type = F32, decoded.first_column += (int32_t)first;
+  multiply_float_type(F32, &decoded, 0, count, x, stride, num_rows, output);
+  return 1;
+}
+
 static void multiply_floats(const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output) {
+  if (matrix->type == FLOAT8 && num_rows > TILE && multiply_decoded(matrix, first, count, x, stride, num_rows, output)) return;
   switch (matrix->type) {
 #define CASE(type) case type: multiply_float_type(type, matrix, first, count, x, stride, num_rows, output); return;
-    CASE(F32) CASE(F16) CASE(BF16)
+    CASE(F32) CASE(F16) CASE(BF16) CASE(FLOAT8)
 #undef CASE
   }
 }
@@ -455,6 +561,59 @@ static void quantize(const float *x, int64_t num_columns, int8_t *quants, float 
         sum += quant;
       }
       sums[half] = sum;
+    }
+  }
+}
+
+/* ---- activations on the grid that a checkpoint calls for: the formulas are those of kernels/quantized/rounding.py */
+
+static float largest_of(const float *x, int64_t count) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, x + i, sizeof bits);
+    most = (bits & 0x7FFFFFFF) > most ? bits & 0x7FFFFFFF : most; /* NaN is the most */
+  }
+  float largest;
+  __builtin_memcpy(&largest, &most, sizeof largest);
+  return largest;
+}
+
+/* Of numbers that have one together, on a grid from -half to half. Where all are zero any will do. */
+static float scale_of(const Input *input, const float *x, int64_t count, float half) {
+  if (input->scale != 0.0f) return input->scale;
+  float largest = largest_of(x, count);
+  if (largest > input->ceiling) largest = input->ceiling;
+  float scale = largest / half;
+  return scale == 0.0f ? 1.1920929e-07f : scale;
+}
+
+static void round_to_int8(const Input *input, const float *x, int64_t num_columns, int8_t *quants, float *scales, int32_t *sums) {
+  for (int64_t begin = 0, end; begin < num_columns; begin = end) {
+    end = begin + input->group < num_columns ? begin + input->group : num_columns;
+    const float scale = scale_of(input, x + begin, end - begin, 127.5f);
+    for (int64_t i = begin; i < end; i++) {
+      float number = x[i] / scale;
+      number = number < -128.0f ? -128.0f : number > 127.0f ? 127.0f : number;
+      quants[i] = number == number ? (int8_t)(int32_t)__builtin_rintf(number) : 0; /* of NaN the scale tells */
+    }
+    for (int64_t half = begin / 16; half < end / 16; half++) {
+      int32_t sum = 0;
+      for (int i = 0; i < 16; i++) sum += quants[16 * half + i];
+      sums[half] = sum;
+      scales[half / 2] = scale;
+    }
+  }
+}
+
+static void round_to_float8(const Input *input, const float *x, int64_t num_columns, float *out) {
+  for (int64_t begin = 0, end; begin < num_columns; begin = end) {
+    end = begin + input->group < num_columns ? begin + input->group : num_columns;
+    const float scale = scale_of(input, x + begin, end - begin, 448.0f);
+    for (int64_t i = begin; i < end; i++) {
+      float number = x[i] / scale;
+      number = number < -448.0f ? -448.0f : number > 448.0f ? 448.0f : number;
+      out[i] = nearest_float8(number) * scale;
     }
   }
 }

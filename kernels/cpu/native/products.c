@@ -75,27 +75,64 @@ typedef struct {
   const Matrix *parts;
   Output output;
   Activations x;
+  const Input *input;
   const float *given; /* [num_rows, given_stride], before it is rounded */
   int64_t given_stride;
-  int8_t *quants;
+  float *prepared; /* [num_rows, num_columns]: numbers in the order, and on the grid, that matrices call for; NULL: as given */
+  int8_t *quants, *pairs; /* NULL where no matrix has such */
   float *scales;
   int32_t *sums;
   int64_t num_groups; /* of rows of all matrices */
   int64_t rows_at_once; /* of activations */
 } Product;
 
+/* Of eight bytes those at even places, then those at odd ones. */
+static inline uint64_t pairs_apart(uint64_t eight) {
+  uint64_t even = eight & 0x00FF00FF00FF00FFu, odd = eight >> 8 & 0x00FF00FF00FF00FFu;
+  even = (even | even >> 8) & 0x0000FFFF0000FFFFu, odd = (odd | odd >> 8) & 0x0000FFFF0000FFFFu;
+  return ((even | even >> 16) & 0xFFFFFFFFu) | (odd | odd >> 16) << 32;
+}
+
+static const float *prepared_row(const Product *product, int64_t row) {
+  const float *given = product->given + row * product->given_stride;
+  if (product->prepared == NULL) return given;
+  const Input *input = product->input;
+  float *numbers = product->prepared + row * product->x.num_columns;
+  if (input->order != NULL) {
+    for (int64_t i = 0; i < product->x.num_columns; i++) numbers[i] = given[input->order[i]];
+    given = numbers;
+  }
+  if (input->grid == TO_FLOAT8) product->set->round_to_float8(input, given, product->x.num_columns, numbers);
+  return numbers;
+}
+
 static void round_rows(void *context, int64_t begin, int64_t end) {
   Product *product = context;
   int64_t columns = product->x.num_columns;
   for (int64_t row = begin; row < end; row++) {
-    product->set->quantize(product->given + row * product->given_stride, columns, product->quants + row * columns,
-                           product->scales + row * (columns / 32), product->sums + row * (columns / 16));
+    const float *given = prepared_row(product, row);
+    if (product->quants == NULL) continue;
+    int8_t *quants = product->quants + row * columns;
+    float *scales = product->scales + row * (columns / 32);
+    int32_t *sums = product->sums + row * (columns / 16);
+    if (product->input != NULL && product->input->grid == TO_INT8) {
+      product->set->round_to_int8(product->input, given, columns, quants, scales, sums);
+    } else {
+      product->set->quantize(given, columns, quants, scales, sums);
+    }
+    for (int64_t i = 0; product->pairs != NULL && i < columns; i += 8) {
+      uint64_t eight;
+      memcpy(&eight, quants + i, sizeof eight);
+      eight = pairs_apart(eight);
+      memcpy(product->pairs + row * columns + i, &eight, sizeof eight);
+    }
   }
 }
 
 static Activations some_rows(const Activations *x, int64_t first, int64_t count) {
   Activations part = *x;
-  part.quants += first * x->num_columns, part.scales += first * (x->num_columns / 32), part.sums += first * (x->num_columns / 16);
+  part.quants += first * x->num_columns, part.pairs += x->pairs == NULL ? 0 : first * x->num_columns;
+  part.scales += first * (x->num_columns / 32), part.sums += first * (x->num_columns / 16);
   part.num_rows = count;
   return part;
 }
@@ -113,7 +150,7 @@ static void multiply_groups(void *context, int64_t begin, int64_t end) {
     output.data += row * output.stride;
     int64_t size = group_size(product->set, matrix), fresh = group * size, last = matrix->num_rows - size;
     if (is_float(matrix)) {
-      const float *x = product->given + row * product->given_stride;
+      const float *x = product->given + row * product->given_stride; /* what was prepared, once it is */
       int64_t rows = fresh > last ? matrix->num_rows - fresh : size;
       product->set->multiply_floats(matrix, fresh, rows, x, product->given_stride, count, &output);
     } else {
@@ -123,32 +160,53 @@ static void multiply_groups(void *context, int64_t begin, int64_t end) {
   }
 }
 
-/* out [num_rows, stride] = x [num_rows, x_stride] times the matrices, side by side. Returns 0, or -1 when there is no memory. */
-int maskwright_multiply(const Matrix *parts, int num_parts, const float *x, int64_t num_rows, int64_t x_stride, float *out,
-                        int64_t out_stride, const int32_t *places, int num_threads) {
+static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_t x_stride, const Output *output, int num_threads) {
   static _Thread_local void *memory;
   static _Thread_local size_t size;
-  Product product = {maskwright_chosen, parts, {out, out_stride, places}, {NULL, NULL, NULL, num_rows, parts->num_columns}, x, x_stride, NULL, NULL, NULL, 0, ROWS_AT_ONCE};
-  int has_integers = 0, has_floats = 0;
-  for (int i = 0; i < num_parts; i++) {
+  const Matrix *parts = run->parts;
+  const Input *input = run->input;
+  const int64_t columns = parts->num_columns;
+  Product product = {
+    .set = maskwright_chosen, .parts = parts, .output = *output, .x = {.num_rows = num_rows, .num_columns = columns},
+    .input = input, .given = x, .given_stride = x_stride, .rows_at_once = ROWS_AT_ONCE,
+  };
+  int has_integers = 0, has_floats = 0, has_pairs = 0, is_prepared = input != NULL && (input->order != NULL || input->grid == TO_FLOAT8);
+  for (int64_t i = 0; i < run->num_parts; i++) {
     product.num_groups += num_groups(maskwright_chosen, parts + i);
-    has_integers |= !is_float(parts + i), has_floats |= is_float(parts + i);
+    has_integers |= !is_float(parts + i), has_floats |= is_float(parts + i), has_pairs |= parts[i].type == CODES4;
   }
-  if (has_floats && parts->num_columns * ROWS_AT_ONCE > FLOATS_AT_ONCE) {
-    product.rows_at_once = FLOATS_AT_ONCE / parts->num_columns / 4 * 4; /* four are computed together */
+  if (has_floats && columns * ROWS_AT_ONCE > FLOATS_AT_ONCE) {
+    product.rows_at_once = FLOATS_AT_ONCE / columns / 4 * 4; /* four are computed together */
     if (product.rows_at_once < 16) product.rows_at_once = 16;
   }
-  if (has_integers) {
-    size_t num_quants = (size_t)(num_rows * parts->num_columns);
-    int8_t *quants = maskwright_kept(&memory, &size, num_quants + num_quants / 8 + num_quants / 4);
-    if (quants == NULL) return -1;
-    product.quants = quants, product.scales = (float *)(quants + num_quants), product.sums = (int32_t *)(quants + num_quants + num_quants / 8);
-    product.x.quants = quants, product.x.scales = product.scales, product.x.sums = product.sums;
+  if (has_integers || is_prepared) {
+    const size_t num_quants = (size_t)(num_rows * columns), of_integers = has_integers ? num_quants + num_quants / 8 + num_quants / 4 : 0;
+    const size_t of_numbers = is_prepared ? 4 * num_quants : 0;
+    char *found = maskwright_kept(&memory, &size, of_numbers + of_integers + (has_pairs ? num_quants : 0));
+    if (found == NULL) return -1;
+    product.prepared = is_prepared ? (float *)found : NULL;
+    if (has_integers) {
+      product.quants = (int8_t *)(found + of_numbers), product.scales = (float *)(product.quants + num_quants);
+      product.sums = (int32_t *)(product.quants + num_quants + num_quants / 8);
+      product.pairs = has_pairs ? product.quants + of_integers : NULL;
+      product.x.quants = product.quants, product.x.pairs = product.pairs, product.x.scales = product.scales, product.x.sums = product.sums;
+    }
     run_in_parallel(round_rows, &product, num_rows, 4, num_threads);
+    if (is_prepared) product.given = product.prepared, product.given_stride = columns;
   }
   int64_t count = product.num_groups * ((num_rows + product.rows_at_once - 1) / product.rows_at_once), work = 0;
-  for (int i = 0; i < num_parts; i++) work += parts[i].num_rows * parts[i].row_bytes * num_rows;
+  for (int64_t i = 0; i < run->num_parts; i++) work += parts[i].num_rows * parts[i].row_bytes * num_rows;
   int64_t grain = count * LEAST_WORK / (work + 1);
   run_in_parallel(multiply_groups, &product, count, grain < 1 ? 1 : grain, num_threads);
+  return 0;
+}
+
+/* out [num_rows, stride] = x [num_rows, x_stride] times the matrices, side by side. Returns 0, or -1 when there is no memory. */
+int maskwright_multiply(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, float *out,
+                        int64_t out_stride, const int32_t *places, int num_threads) {
+  const Output output = {out, out_stride, places};
+  for (const Run *run = runs; run < runs + num_runs; run++) {
+    if (multiply_run(run, x, num_rows, x_stride, &output, num_threads) != 0) return -1;
+  }
   return 0;
 }

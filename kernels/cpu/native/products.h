@@ -12,17 +12,42 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) Unaligned32;
 #define BLOCK 32 /* activations that share a scale */
 #define BLOCKS_AT_ONCE 32 /* of weights that are unpacked at a time: what stays in the nearest cache */
 
-/* A matrix [num_rows, num_columns] whose rows are blocks of one type; at least 16 rows. */
+/* A matrix [num_rows, num_columns] whose rows are blocks, codes or numbers of one type; of integers at least 16 rows. */
 typedef struct {
   const uint8_t *data;
   int64_t num_rows, num_columns, row_bytes;
-  int32_t type; /* index of FORMATS in formats.py */
+  int32_t type; /* index of TYPES in library.py */
   int32_t first_column; /* of the output: where the product with the first row goes */
+  /* Of codes: (code - zero point) * scale, each of `group` columns of a row. */
+  const uint8_t *scales, *zeros; /* zeros: bytes, or NULL: the middle of the codes */
+  int64_t scale_row, scale_group, zero_row, zero_group; /* bytes to those of the next row, and of the next group */
+  int64_t group;
+  int32_t scale_type;  /* F32, F16 or BF16 */
+  int32_t is_unsigned; /* CODES8: bytes count from 128 */
 } Matrix;
+
+/* What is done to activations before they are multiplied; see `Input` in codes.py. */
+typedef struct {
+  const int64_t *order; /* [num_columns]: which column of x each column of the matrix is; NULL: as they are */
+  int64_t group;        /* columns that are rounded together; of TO_BLOCKS BLOCK */
+  int32_t grid;         /* TO_BLOCKS: matrices of integers are given blocks of integers, others x as it is */
+  float scale;          /* of all; 0: found */
+  float ceiling;        /* no number counts as larger when a scale is found */
+} Input;
+
+enum { TO_BLOCKS, TO_INT8, TO_FLOAT8 }; /* GRIDS in codes.py */
+
+/* Matrices that are given the same activations. */
+typedef struct {
+  const Matrix *parts;
+  const Input *input; /* NULL: TO_BLOCKS, and no order */
+  int64_t num_parts;
+} Run;
 
 /* Activations rounded to 8 bits, block by block: x is about scale * quants. */
 typedef struct {
   const int8_t *quants; /* [num_rows, num_columns] */
+  const int8_t *pairs;  /* the same with even columns of eight before odd ones, where a matrix has CODES4 */
   const float *scales;  /* [num_rows, num_columns / 32] */
   const int32_t *sums;  /* [num_rows, num_columns / 16]: of sixteen quants each */
   int64_t num_rows, num_columns;
@@ -34,17 +59,21 @@ typedef struct {
   const int32_t *places; /* of each column, where it goes; NULL: where it is */
 } Output;
 
-enum { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4, NUM_INTEGER_TYPES, F32 = NUM_INTEGER_TYPES, F16, BF16 };
+enum {
+  Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4, CODES4, CODES8,
+  NUM_INTEGER_TYPES, F32 = NUM_INTEGER_TYPES, F16, BF16, FLOAT8,
+};
 
 /* Attention of one new token of each sequence to what is in the paged cache; see `attend` in between.py. */
 typedef struct {
   const float *query;         /* [num_rows, num_kv_heads, heads_per_kv_head, head_dim] */
-  const float *keys, *values; /* [blocks, block_size, num_kv_heads, head_dim] */
+  const uint8_t *keys, *values; /* [blocks, block_size, num_kv_heads, head_dim], of `kv_type` */
   const int64_t *tables;      /* [num_rows, table_width] */
   const int64_t *lengths;     /* [num_rows]: tokens that each row sees */
   float *out;                 /* as query */
   int64_t num_rows, num_kv_heads, heads_per_kv_head, head_dim, block_size, table_width, window, max_tokens; /* window 0: all */
   float scale;
+  int32_t kv_type; /* F32, F16, BF16 or FLOAT8 (of numbers up to 448; larger ones are cut) */
 } Attention;
 
 #define PIECE 128 /* tokens that are attended to at a time */
@@ -56,9 +85,10 @@ typedef struct {
   const float *norm;          /* [num_heads + num_kv_heads, head_dim], or NULL */
   const int64_t *slots;       /* [num_rows] */
   float *query;               /* [num_rows, num_heads, head_dim] */
-  float *keys, *values;       /* [places, num_kv_heads, head_dim] */
+  uint8_t *keys, *values;     /* [places, num_kv_heads, head_dim], of `kv_type` */
   int64_t num_rows, stride, num_heads, num_kv_heads, head_dim, half;
   float eps;
+  int32_t kv_type; /* as in Attention */
 } Turn;
 
 enum { SILU, GELU_TANH, GELU }; /* ACTIVATIONS in between.py */
@@ -67,6 +97,9 @@ enum { SILU, GELU_TANH, GELU }; /* ACTIVATIONS in between.py */
 typedef struct {
   int lanes; /* rows of a matrix that are computed together */
   void (*quantize)(const float *x, int64_t num_columns, int8_t *quants, float *scales, int32_t *sums);
+  /* The same on another grid: to integers, a scale for each BLOCK; or to numbers, which may be x itself. */
+  void (*round_to_int8)(const Input *input, const float *x, int64_t num_columns, int8_t *quants, float *scales, int32_t *sums);
+  void (*round_to_float8)(const Input *input, const float *x, int64_t num_columns, float *out);
   /* Rows `first` to `first + lanes` of a matrix times all rows of x; of the output those from row `fresh` on are written. */
   void (*multiply)(const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch);
   /* The same for a matrix of floating-point numbers: `count` rows times all rows of x [num_rows, stride]. */
@@ -87,12 +120,33 @@ typedef struct {
 /* The set in use; see maskwright_use in products.c. */
 extern const InstructionSet *maskwright_chosen;
 
-int maskwright_multiply(const Matrix *parts, int num_parts, const float *x, int64_t num_rows, int64_t x_stride, float *out,
+int maskwright_multiply(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, float *out,
                         int64_t out_stride, const int32_t *places, int num_threads);
 void maskwright_norm(const float *hidden, const float *delta, const float *weight, float eps, int64_t num_rows, int64_t width, float *sum, float *out);
 void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out);
 void maskwright_turn(const Turn *turn);
 int maskwright_attend(const Attention *call, int num_threads);
+
+/* The nearest number of e4m3, ties to even, of one that is at most 448. */
+static inline float nearest_float8(float number) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &number, sizeof bits);
+  const uint32_t sign = bits & 0x80000000u, size = bits ^ sign;
+  if (size < 0x3C800000u) { /* below 2^-6 all are 2^-9 apart, as numbers around 24576 are */
+    float small;
+    __builtin_memcpy(&small, &size, sizeof small);
+    small = (small + 24576.0f) - 24576.0f;
+    __builtin_memcpy(&bits, &small, sizeof bits);
+    bits |= sign;
+  } else if (size < 0x7F800000u) {
+    bits = sign | ((size + 0x7FFFFu + (size >> 20 & 1)) & ~0xFFFFFu);
+  }
+  __builtin_memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+/* Write numbers as those of another type, rounded to the nearest, ties to even: what a cache holds. */
+void maskwright_store(int type, const float *x, int64_t count, uint8_t *out);
 
 /* Memory of a thread, of which what was asked for last is kept. NULL when there is none. */
 void *maskwright_kept(void **memory, size_t *size, size_t wanted);

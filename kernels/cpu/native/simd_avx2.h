@@ -14,6 +14,12 @@ static inline Ints dot(Ints sum, Ints weights, Ints x) {
 static inline Ints dot_signed(Ints sum, Ints weights, Ints x) {
   return dot(sum, (Ints)_mm256_abs_epi8((__m256i)weights), (Ints)_mm256_sign_epi8((__m256i)x, (__m256i)weights));
 }
+/* Any bytes: products of 16 bits, of even and of odd ones. */
+static inline Ints dot_bytes(Ints sum, Ints weights, Ints x) {
+  __m256i even = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16((__m256i)weights, 8), 8), _mm256_srai_epi16(_mm256_slli_epi16((__m256i)x, 8), 8));
+  __m256i odd = _mm256_madd_epi16(_mm256_srai_epi16((__m256i)weights, 8), _mm256_srai_epi16((__m256i)x, 8));
+  return sum + (Ints)even + (Ints)odd;
+}
 static inline Floats fused(Floats a, Floats b, Floats c) { return (Floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 static inline Floats floats_of(Ints a) { return (Floats)_mm256_cvtepi32_ps((__m256i)a); }
 static inline Ints all_ints(int32_t a) { return (Ints)_mm256_set1_epi32(a); }
@@ -52,6 +58,10 @@ static inline Floats halves(const uint8_t *p, int64_t stride) {
   return (Floats)_mm256_cvtph_ps(_mm_set_epi16(HALF(7), HALF(6), HALF(5), HALF(4), HALF(3), HALF(2), HALF(1), HALF(0)));
 }
 
+static inline Ints shorts(const uint8_t *p, int64_t stride) {
+  return (Ints)_mm256_cvtepu16_epi32(_mm_set_epi16(HALF(7), HALF(6), HALF(5), HALF(4), HALF(3), HALF(2), HALF(1), HALF(0)));
+}
+
 static inline Ints bytes(const uint8_t *p, int64_t stride) {
   return (Ints)_mm256_set_epi32(*ROW(7), *ROW(6), *ROW(5), *ROW(4), *ROW(3), *ROW(2), *ROW(1), *ROW(0));
 }
@@ -63,6 +73,14 @@ static inline Ints words(const uint8_t *p, int64_t stride) {
 /* Eight numbers of 16 bits. */
 static inline Floats converted_halves(const uint8_t *p) { return (Floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 static inline Ints extended(const uint8_t *p) { return (Ints)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
+
+/* Eight numbers of e4m3, each divided by 256: as float16, whose exponents and fractions have the same places. */
+static inline Floats float8(const uint8_t *p) {
+  __m128i codes = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p)), most = _mm_set1_epi16(127);
+  __m128i is_none = _mm_cmpeq_epi16(_mm_and_si128(codes, most), most);
+  __m128i numbers = _mm_and_si128(_mm_slli_epi16(codes, 7), _mm_set1_epi16((int16_t)0xBF80));
+  return (Floats)_mm256_cvtph_ps(_mm_or_si128(numbers, is_none));
+}
 
 /* Lanes i and i + 4 are added, then i and i + 2, 0 and 1. */
 static inline float lanes_added(Floats a) {

@@ -8,6 +8,7 @@ typedef float Floats __attribute__((vector_size(64)));
 
 static inline Ints dot(Ints sum, Ints weights, Ints x) { return (Ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)x); }
 #define dot_signed dot
+#define dot_bytes dot
 static inline Floats fused(Floats a, Floats b, Floats c) { return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 static inline Floats floats_of(Ints a) { return (Floats)_mm512_cvtepi32_ps((__m512i)a); }
 static inline Ints all_ints(int32_t a) { return (Ints)_mm512_set1_epi32(a); }
@@ -49,6 +50,12 @@ static inline Floats halves(const uint8_t *p, int64_t stride) {
                                                   HALF(7), HALF(6), HALF(5), HALF(4), HALF(3), HALF(2), HALF(1), HALF(0)));
 }
 
+/* The 16 bits at p in each row. */
+static inline Ints shorts(const uint8_t *p, int64_t stride) {
+  return (Ints)_mm512_cvtepu16_epi32(_mm256_set_epi16(HALF(15), HALF(14), HALF(13), HALF(12), HALF(11), HALF(10), HALF(9), HALF(8),
+                                                      HALF(7), HALF(6), HALF(5), HALF(4), HALF(3), HALF(2), HALF(1), HALF(0)));
+}
+
 static inline Ints bytes(const uint8_t *p, int64_t stride) {
   return (Ints)_mm512_cvtepu8_epi32(_mm_set_epi8(*ROW(15), *ROW(14), *ROW(13), *ROW(12), *ROW(11), *ROW(10), *ROW(9), *ROW(8),
                                                  *ROW(7), *ROW(6), *ROW(5), *ROW(4), *ROW(3), *ROW(2), *ROW(1), *ROW(0)));
@@ -63,6 +70,14 @@ static inline Ints words(const uint8_t *p, int64_t stride) {
 /* Sixteen numbers of 16 bits. */
 static inline Floats converted_halves(const uint8_t *p) { return (Floats)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
 static inline Ints extended(const uint8_t *p) { return (Ints)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
+
+/* Sixteen numbers of e4m3, each divided by 256: as float16, whose exponents and fractions have the same places. */
+static inline Floats float8(const uint8_t *p) {
+  __m256i codes = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), most = _mm256_set1_epi16(127);
+  __m256i is_none = _mm256_cmpeq_epi16(_mm256_and_si256(codes, most), most);
+  __m256i numbers = _mm256_and_si256(_mm256_slli_epi16(codes, 7), _mm256_set1_epi16((int16_t)0xBF80));
+  return (Floats)_mm512_cvtph_ps(_mm256_or_si256(numbers, is_none));
+}
 
 /* Lanes i and i + 8 are added, then i and i + 4, i and i + 2, 0 and 1. */
 static inline float lanes_added(Floats a) {

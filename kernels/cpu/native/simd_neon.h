@@ -9,6 +9,7 @@ typedef float Floats __attribute__((vector_size(16)));
 /* Unsigned weights below 128 only: they are signed bytes, too. */
 static inline Ints dot(Ints sum, Ints weights, Ints x) { return (Ints)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x); }
 #define dot_signed dot
+#define dot_bytes dot
 static inline Floats fused(Floats a, Floats b, Floats c) { return (Floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
 static inline Floats floats_of(Ints a) { return (Floats)vcvtq_f32_s32((int32x4_t)a); }
 static inline Ints all_ints(int32_t a) { return (Ints)vdupq_n_s32(a); }
@@ -34,6 +35,7 @@ static inline Floats from_halves(Ints low_halves) { return (Floats)vcvt_f32_f16(
 #define WORD(i) (int32_t)(*(const Unaligned32 *)ROW(i))
 
 static inline Floats halves(const uint8_t *p, int64_t stride) { return from_halves((Ints){HALF(0), HALF(1), HALF(2), HALF(3)}); }
+static inline Ints shorts(const uint8_t *p, int64_t stride) { return (Ints){HALF(0), HALF(1), HALF(2), HALF(3)}; }
 static inline Ints bytes(const uint8_t *p, int64_t stride) { return (Ints){*ROW(0), *ROW(1), *ROW(2), *ROW(3)}; }
 static inline Ints words(const uint8_t *p, int64_t stride) { return (Ints){WORD(0), WORD(1), WORD(2), WORD(3)}; }
 
@@ -44,6 +46,12 @@ static inline Ints extended(const uint8_t *p) {
   return (Ints)vmovl_u16(numbers);
 }
 static inline Floats converted_halves(const uint8_t *p) { return from_halves(extended(p)); }
+
+/* Four numbers of e4m3, each divided by 256: as float16, whose exponents and fractions have the same places. */
+static inline Floats float8(const uint8_t *p) {
+  Ints codes = {p[0], p[1], p[2], p[3]}, rest = codes & 127;
+  return from_halves((codes & 128) << 8 | rest << 7 | ((rest == 127) & 0x7C00));
+}
 
 /* Lanes i and i + 2 are added, then 0 and 1. */
 static inline float lanes_added(Floats a) { return (a[0] + a[2]) + (a[1] + a[3]); }

@@ -32,7 +32,7 @@ def test_activations_are_rounded_where_nobody_asked_for_float32(tmp_path: Path, 
     path = write_gguf(tmp_path / "model.gguf", folder)
     assert chosen(path, True, monkeypatch) == chosen(path, True, monkeypatch, products="int8", dtype="float32") == "int8"
     assert chosen(path, True, monkeypatch, dtype="float32") == chosen(path, True, monkeypatch, products="float32") == "float32"
-    assert chosen(path, False, monkeypatch) == chosen(folder, True, monkeypatch) == "float32"
+    assert chosen(path, False, monkeypatch) == chosen(folder, False, monkeypatch) == "float32"
     with pytest.raises(ConfigError, match='products="int8" needs a C compiler'):
         chosen(path, False, monkeypatch, products="int8")
     with pytest.raises(ConfigError, match="products must be one of auto, int8, compiled, float32"):

@@ -12,6 +12,7 @@ from maskwright.engine.config import EngineConfig, resolve
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
+from maskwright.kernels.attention import FP8
 from maskwright.kernels.cpu import is_available
 
 from ..conftest import save_tiny_model
@@ -43,8 +44,9 @@ def halved(folder: Path, dtype: torch.dtype) -> Path:
     return folder
 
 
-def logits(folder: Path, is_compiled: bool) -> torch.Tensor:
-    model = load_model(folder, read_spec(folder), torch.float32, torch.device("cpu"), 128, is_compiled=is_compiled)
+def logits(folder: Path, is_compiled: bool, kv_dtype: torch.dtype | None = None) -> torch.Tensor:
+    cpu = torch.device("cpu")
+    model = load_model(folder, read_spec(folder), torch.float32, cpu, 128, is_compiled=is_compiled, kv_dtype=kv_dtype)
     tokens = torch.randint(3, 90, (40,), generator=torch.Generator().manual_seed(1)).tolist()
     cache, first, second = model.allocate_cache(24, 4), list(range(8)), list(range(8, 16))
     steps = [[(tokens[:20], 0, first)], [(tokens[20:21], 20, first), (tokens[:9], 0, second)]]
@@ -75,18 +77,39 @@ def chosen(folder: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch, **opti
     return resolve(EngineConfig(model=folder, device="cpu", **options), read_spec(folder)).products
 
 
-def test_halves_are_computed_with_as_they_are_where_nobody_asked_for_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrices_are_computed_with_as_they_are_where_nobody_asked_for_a_dtype(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = save_tiny_model(tmp_path / "whole", "LlamaConfig", WIDE).folder
     halves = halved(save_tiny_model(tmp_path / "halves", "LlamaConfig", WIDE).folder, torch.bfloat16)
-    assert chosen(halves, True, monkeypatch) == "compiled"
+    assert chosen(halves, True, monkeypatch) == chosen(whole, True, monkeypatch) == "compiled"
     assert chosen(halves, True, monkeypatch, dtype="float32", products="compiled") == "compiled"
     assert chosen(whole, True, monkeypatch, products="compiled") == "compiled"
     for options in ({"products": "float32"}, {"dtype": "float32"}, {"dtype": "bfloat16"}):
         assert chosen(halves, True, monkeypatch, **options) == "float32"
-    assert chosen(halves, False, monkeypatch) == chosen(whole, True, monkeypatch) == "float32"
+    assert chosen(halves, False, monkeypatch) == chosen(whole, False, monkeypatch) == "float32"
     with pytest.raises(ConfigError, match='products="compiled" needs a C compiler'):
         chosen(halves, False, monkeypatch, products="compiled")
     with pytest.raises(ConfigError, match='products="int8" is for GGUF files'):
         chosen(halves, True, monkeypatch, products="int8")
     with pytest.raises(ConfigError, match='computes in float32, and dtype="bfloat16" was asked for'):
         chosen(halves, True, monkeypatch, products="compiled", dtype="bfloat16")
+
+
+@needs_library
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float16, 2e-3), (torch.bfloat16, 2e-2), (FP8, 0.15)], ids=str)
+def test_a_cache_of_fewer_bits_is_that_of_plain_attention(dtype: torch.dtype, bound: float, tmp_path: Path) -> None:
+    """Whole steps, chunks beside them, and what an exact cache gives but for the rounding."""
+    changes = {**WIDE, "initializer_range": 0.1}
+    folder = halved(save_tiny_model(tmp_path / "folder", "LlamaConfig", changes).folder, torch.bfloat16)
+    expected, found = (logits(folder, is_compiled, dtype) for is_compiled in (False, True))
+    assert torch.allclose(found, expected, atol=bound / 4 * expected.abs().max().item())
+    apart = (found - logits(folder, True)).abs().max() / expected.abs().max()
+    assert 0 < apart < bound
+
+
+def test_a_cache_of_16_bits_is_for_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save_tiny_model(tmp_path / "folder", "LlamaConfig", WIDE).folder
+    resolve(EngineConfig(model=folder, device="cpu", kv_dtype="bfloat16"), read_spec(folder))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ConfigError, match='kv_dtype="bfloat16" is for a CPU'):
+        resolve(EngineConfig(model=folder, device="cuda", kv_dtype="bfloat16"), read_spec(folder))

@@ -1,0 +1,189 @@
+"""Compiled products with codes that have scales beside them: bit by bit those of the twin, and near those of the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maskwright.kernels import cpu
+from maskwright.kernels.cpu import twin
+from maskwright.kernels.quantized import scaled
+from maskwright.kernels.quantized.codes import CODE_TYPES, Scaled
+from maskwright.kernels.quantized.rounding import Rounding
+from maskwright.kernels.quantized.scaled_reference import codes_of, values_of
+
+from .test_cpu import INSTRUCTIONS, activations, blocks, same
+
+needs_library = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
+COLUMNS, NAMES, INTEGERS = 256, ("uint4", "uint8", "int8", "float8"), ("uint4", "uint8", "int8")
+BLOCKS = ((1, 32), (1, 64), (1, 96), (1, COLUMNS), (16, 128), (100, COLUMNS))  # the last: one scale for all
+
+
+@pytest.fixture(params=INSTRUCTIONS)
+def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
+    if not cpu.use_instructions(request.param):
+        pytest.skip(f"this processor has no {request.param}")
+    yield request.param
+    cpu.use_instructions("auto")
+
+
+def codes(
+    name: str, num_rows: int, block: tuple[int, int] = (1, 64), *, has_zeros: bool = False, dtype: torch.dtype = torch.float32,
+    seed: int = 0, ordered: bool = True,
+) -> Scaled:  # fmt: skip
+    """Of any codes, the extreme ones among them; scales of either sign."""
+    rng, kind = np.random.default_rng(seed), CODE_TYPES[name]
+    data = torch.from_numpy(rng.integers(0, 256, (num_rows, kind.row_bytes(COLUMNS)), dtype=np.uint8))
+    data[:, 0], data[:, -1] = 0, 0x88
+    if name == "float8":
+        data[(data & 127) == 127] = 0x7E  # no number
+    shape = (-(-num_rows // block[0]), -(-COLUMNS // block[1]))
+    scales = torch.from_numpy(rng.standard_normal(shape).astype(np.float32) * 0.1).to(dtype)
+    zeros = torch.from_numpy(rng.integers(0, 1 << kind.bits, shape, dtype=np.uint8)) if has_zeros else None
+    zeros = zeros.view(torch.int8) if zeros is not None and name == "int8" else zeros
+    order = None if ordered else torch.from_numpy(rng.permutation(COLUMNS))
+    return Scaled(kind, data, scales, COLUMNS, block, zeros, order)
+
+
+def expected(matrix: Scaled, x: torch.Tensor, rounding: Rounding | None = None) -> np.ndarray:
+    """By the twin."""
+    given = (x if matrix.order is None else x[:, matrix.order]).numpy()
+    values = values_of(matrix.type.name, torch.device("cpu"))[codes_of(matrix).long()].numpy()
+    rows = np.arange(matrix.num_rows) // matrix.block[0]
+    scales = matrix.scales.float().numpy()[rows]
+    if matrix.type.name == "float8":
+        numbers = given if rounding is None else rounding(torch.from_numpy(given)).numpy()
+        return twin.multiply_codes(numbers, twin.Codes(values, scales, np.zeros(scales.shape, np.int64), matrix.block[1]))
+    zeros = np.full(scales.shape, matrix.type.middle) if matrix.zeros is None else matrix.zeros.numpy()[rows]
+    rounded = twin.rounded(given)
+    if rounding is not None:
+        scale = None if rounding.scale is None else rounding.scale.item()
+        rounded = twin.on_int8_grid(given, COLUMNS if rounding.group is None else rounding.group, scale)
+    return twin.multiply_codes(rounded, twin.Codes(values.astype(np.int64), scales, zeros.astype(np.int64), matrix.block[1]))
+
+
+@needs_library
+@pytest.mark.parametrize("num_rows", [1, 6])
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_product_is_its_twin_bit_by_bit(name: str, block: tuple[int, int], num_rows: int, instructions: str) -> None:
+    matrix, x = codes(name, 37, block), activations(num_rows, COLUMNS)
+    assert cpu.can_multiply(matrix)
+    assert same(cpu.Product([matrix])(x), expected(matrix, x))
+
+
+@needs_library
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_scales_of_16_bits_zero_points_and_orders_are_read(name: str, dtype: torch.dtype, instructions: str) -> None:
+    matrix, x = codes(name, 20, (1, 32), has_zeros=name in INTEGERS, dtype=dtype, ordered=False), activations(3, COLUMNS)
+    assert same(cpu.Product([matrix])(x), expected(matrix, x))
+
+
+ROUNDINGS = {
+    "a row": Rounding("int8"), "a group": Rounding("int8", group=64), "for all": Rounding("int8", scale=torch.tensor([0.01])),
+    "floats of a row": Rounding("float8"), "floats of a group": Rounding("float8", group=32),
+    "floats for all": Rounding("float8", scale=torch.tensor([0.02])), "floats below a ceiling": Rounding("float8", ceiling=0.5),
+}  # fmt: skip
+
+
+@needs_library
+@pytest.mark.parametrize("which", ROUNDINGS)
+def test_inputs_are_rounded_as_the_checkpoint_says(which: str, instructions: str) -> None:
+    rounding, x = ROUNDINGS[which], activations(5, COLUMNS)
+    x[2] = -x[2].abs().max() * torch.linspace(0, 1, COLUMNS)  # down to the lowest code
+    name = "int8" if rounding.grid == "int8" else "float8"
+    for matrix in (codes(name, 33, (1, COLUMNS)), codes(name, 33, (1, 64), ordered=False)):
+        assert cpu.can_multiply(matrix, rounding)
+        found = cpu.Product([matrix], None, [rounding])(x)
+        assert same(found, expected(matrix, x, rounding))
+        exact = scaled.dequantize(matrix).double()
+        near = rounding(x).double() @ exact.T if matrix.order is None else rounding(x[:, matrix.order]).double() @ exact[:, matrix.order].T
+        size = x.abs().double() @ exact.abs().T + 1e-30
+        assert ((found - near).abs() / size).max() < 1e-5
+
+
+@needs_library
+@given(
+    name=st.sampled_from(NAMES), block=st.sampled_from(BLOCKS), has_zeros=st.booleans(), ordered=st.booleans(),
+    num_rows=st.integers(16, 60), num_tokens=st.integers(1, 9), seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_products_are_near_those_of_the_numbers(
+    name: str, block: tuple[int, int], has_zeros: bool, ordered: bool, num_rows: int, num_tokens: int, seed: int
+) -> None:
+    matrix = codes(name, num_rows, block, has_zeros=has_zeros and name in INTEGERS, ordered=ordered, seed=seed)
+    x = torch.randn(num_tokens, COLUMNS, generator=torch.Generator().manual_seed(seed))
+    exact = scaled.dequantize(matrix)
+    size = x.abs().max(dim=1, keepdim=True).values * exact.abs().sum(dim=1)
+    bound = 1e-5 if name == "float8" else 1 / 250  # half a step of activations
+    assert ((cpu.Product([matrix])(x) - x @ exact.T).abs() <= bound * size).all()
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_does_not_depend_on_rows_or_threads_beside_it(name: str) -> None:
+    product, x = cpu.Product([codes(name, 200)]), activations(300, COLUMNS)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        expected = torch.cat([product(row[None]) for row in x])
+        torch.set_num_threads(3)
+        assert torch.equal(product(x), expected)
+        assert torch.equal(product(x[:5]), expected[:5])
+    finally:
+        torch.set_num_threads(before)
+
+
+@needs_library
+def test_parts_of_several_kinds_stand_in_any_order() -> None:
+    parts = [codes("uint4", 40), blocks("Q8_0", 3, COLUMNS), codes("float8", 5), blocks("BF16", 7, COLUMNS), codes("int8", 17)]
+    x, order = activations(2, COLUMNS), torch.randperm(72, generator=torch.Generator().manual_seed(0))
+    expected = torch.cat([cpu.Product([part])(x) for part in parts], dim=1)
+    assert torch.equal(cpu.Product(parts)(x), expected)
+    assert torch.equal(cpu.Product(parts, order)(x), expected[:, order])
+
+
+@needs_library
+def test_parts_may_be_given_activations_in_ways_of_their_own() -> None:
+    """Two that share an order of columns, one with another, one on a grid, one of blocks, one on the grid of floats."""
+    one, other = torch.arange(COLUMNS - 1, -1, -1), torch.arange(COLUMNS).roll(3)
+    parts = [replace(codes("uint4", 40), order=one), replace(codes("uint4", 17), order=one.clone()), codes("int8", 20)]
+    parts += [blocks("Q8_0", 16, COLUMNS), replace(codes("uint4", 24), order=other), codes("float8", 5)]
+    roundings = [None, None, Rounding("int8"), None, None, Rounding("float8")]
+    x, order = activations(3, COLUMNS), torch.randperm(122, generator=torch.Generator().manual_seed(0))
+    expected = torch.cat([cpu.Product([part], None, [rounding])(x) for part, rounding in zip(parts, roundings, strict=True)], dim=1)
+    product = cpu.Product(parts, order, roundings)
+    assert product.num_runs == 5
+    assert torch.equal(product(x), expected[:, order])
+
+
+@needs_library
+@pytest.mark.parametrize("code", [0x7F, 0xFF])
+def test_a_code_that_is_no_number_is_seen(code: int, instructions: str) -> None:
+    matrix = codes("float8", 20)
+    matrix.data[3, 17] = code
+    for num_tokens in (1, 8):
+        found = cpu.Product([matrix])(activations(num_tokens, COLUMNS))
+        assert not found[:, 3].isfinite().any() and found[:, 4:].isfinite().all()
+
+
+def test_what_is_multiplied_otherwise() -> None:
+    """Other codes, groups that part blocks, few rows, other grids."""
+    ones = torch.ones(20, 1)
+    for kind in ("uint3", "nf4", "float4"):
+        data = torch.zeros(20, CODE_TYPES[kind].row_bytes(COLUMNS), dtype=torch.uint8)
+        assert not cpu.can_multiply(Scaled(CODE_TYPES[kind], data, ones, COLUMNS, (1, COLUMNS)))
+    assert not cpu.can_multiply(codes("uint4", 20, (1, 40)))
+    assert not cpu.can_multiply(codes("uint4", 15))
+    assert cpu.can_multiply(codes("float8", 3, (1, 16))) and not cpu.can_multiply(codes("float8", 3, (1, 8)))
+    assert not cpu.can_multiply(codes("uint4", 20), Rounding("float8")) and not cpu.can_multiply(codes("float8", 20), Rounding("int8"))
+    assert not cpu.can_multiply(codes("int8", 20), Rounding("int8", is_symmetric=False))
+    assert not cpu.can_multiply(codes("int8", 20), Rounding("int8", group=48))
+    assert not cpu.can_multiply(blocks("F32", 20), Rounding("int8"))
