@@ -49,7 +49,7 @@ _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
 _ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))
 _LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
-_TALLY, _UNLISTED = map(int, (Kind.TALLY, Kind.UNLISTED))
+_TALLY, _UNLISTED, _COVER = map(int, (Kind.TALLY, Kind.UNLISTED, Kind.COVER))
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
 
 
@@ -85,6 +85,8 @@ def assemble(
     _measure(machine, grammar, root, columns, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
     machine.table("n")[Counter.GIVES_UP] = not _refuses_booleans(machine, columns)
+    for cover in np.flatnonzero(columns[0] == _COVER).tolist():
+        machine.call(determinize.enter_watched, cover)
     return machine
 
 

@@ -202,7 +202,7 @@ class Objects:
         if len(variants) > 1:
             self._stand_together([value, *(conj for conj, _ in variants)])
         nodes: dict[Effect, list[Node]] = {}
-        for conj, effect in variants:
+        for conj, effect, _ in variants:
             if (node := self._node_of(conj)) != FAIL:
                 nodes.setdefault(effect, []).append(node)
         return {effect: self._grammar.alt(*alike) for effect, alike in nodes.items()}
