@@ -67,8 +67,8 @@ class CoverRow(IntEnum):
     TIMES = 1  # a counter that says how often the sort is planned, ANY_TIMES or NOT_PLANNED
     WHERE = 2  # its counters, from the beginning of the row, and their number
     COUNT = 3
-    WATCHERS = 4  # pairs of a sort and the state of its start, from the beginning of the row: first the sort itself, then those that
-    # its items may turn out to be; 0 where none are watched, ONLY_PLANNED of those that may be watched
+    WATCHERS = 4  # pairs of a sort and the state of its start, from the beginning of the row: the sort itself, and what its items
+    # may turn out to be; 0 where nothing is watched, ONLY_PLANNED of those that may be watched
     NUM_WATCHERS = 5  # without the first
     OF_SORT = 6  # words of each
 

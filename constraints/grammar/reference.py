@@ -72,9 +72,9 @@ class Unfolding(Generic[P]):
             return
         if part[0] == "watch":
             _, item, watched, wanted, cover, counted = part
-            if self.is_accepting(item):  # type: ignore[attr-defined]
+            if self.is_accepting(item):  # type: ignore[arg-type]
                 met = [counter for counter, position in watched if self.is_accepting(position)]  # type: ignore[attr-defined]
-                yield (("cover", _less_counted(wanted, [*counted, *met]), cover, False),)  # type: ignore[misc]
+                yield (("cover", _less_counted(wanted, [*counted, *met]), cover, False),)  # type: ignore[arg-type, misc]
             return
         if part[0] == "unlisted":
             _, words, inside = part
@@ -290,7 +290,7 @@ class Reference(Unfolding[Position]):
                 continue
             if part[0] == "watch":
                 for operand in (part[1], *(position for _, position in part[2])):  # type: ignore[attr-defined]
-                    out.update(self.edges(operand))  # type: ignore[arg-type]
+                    out.update(self.edges(operand))
                 continue
             if part[0] == "unlisted":
                 _, words, inside = part

@@ -63,7 +63,10 @@ class Containers:
             may_watch = not shape.is_unique and shape.high is None
             series.sorts, series.plain = self._item_sorts(shape.item(length), watches, _is_meant_behind, may_watch=may_watch)
         opening = grammar.mark(b"[", Event.ARRAY_OPEN) if shape.is_unique else grammar.literal("[")
-        return grammar.seq(opening, gap, series.node())
+        items = series.node()
+        path = next((need.conj[0].path for need in shape.needs if need.conj), "#")
+        grammar.claims |= {node: (path, ("contains",)) for node in series.covers if node not in grammar.claims}
+        return grammar.seq(opening, gap, items)
 
     def _item_sorts(
         self, item: Conj, watches: Watches, is_meant: Callable[[Where], bool], *, may_watch: bool = False

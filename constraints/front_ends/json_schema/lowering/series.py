@@ -160,6 +160,11 @@ class Series:
         self._capacities.append(self.condition(0, count))
         return self._capacities[-1]
 
+    @property
+    def covers(self) -> list[Node]:
+        """The nodes in which conditions are counted side by side."""
+        return [node for both in self._covers.values() if both is not None for node in both if node != FAIL]
+
     # -- what is wanted ---------------------------------------------------------------------------------------------
 
     def _after(self, remainder: Remainder, counts_in: Sequence[int], effect: Effect) -> Remainder | None:
