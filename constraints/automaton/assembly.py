@@ -49,7 +49,7 @@ _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
 _ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))
 _LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
-_TALLY, _UNLISTED = map(int, (Kind.TALLY, Kind.UNLISTED))
+_TALLY, _UNLISTED, _COVER = map(int, (Kind.TALLY, Kind.UNLISTED, Kind.COVER))
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
 
 
@@ -85,6 +85,9 @@ def assemble(
     _measure(machine, grammar, root, columns, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
     machine.table("n")[Counter.GIVES_UP] = not _refuses_booleans(machine, columns)
+    for cover in np.flatnonzero(columns[0] == _COVER).tolist():
+        _refuse_unpromised(machine, grammar, Node(cover), root)
+        machine.call(determinize.enter_watched, cover)
     return machine
 
 
@@ -295,10 +298,20 @@ def _measure(
         for node in nodes:
             intersections.enter(node)
         inner = nodes
+    if inner and (columns[0] == _COVER).any():
+        _forget_sizes(machine, grammar, columns)
     while shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes):
         pass  # until the sizes of rules have settled
     if needs_ample:
         _measure_ample(machine, count, shared_vocabulary)
+
+
+def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]) -> None:
+    """Forget the sizes of all but leaves: a COVER was settled without the sorts whose texts are intersections (covers.py)."""
+    machine.table("lists")[:] = grammar.lists
+    parts = np.flatnonzero(~np.isin(columns[0], (_CLASS, _LITERAL, _BOTH, _NEGATE)))
+    for name in ("size", "cost"):
+        machine.table(name)[parts[parts > EMPTY]] = INFINITE
 
 
 def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabulary) -> None:
@@ -377,6 +390,23 @@ def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
         raise UnsupportedKeyword(
             "the rule calls itself before reading anything", path=rule, keyword="left recursion",
             instead="write the repetition to the right, or with *",
+        )  # fmt: skip
+
+
+def _refuse_unpromised(machine: Machine, grammar: Grammar, cover: Node, root: Node) -> None:
+    """Refuse a COVER that no plan can end, though there are items for each of its counters: some array may meet all of them."""
+    sizes = machine.table("size")
+    if sizes[cover] < INFINITE:
+        return
+    counted = [set(counters) for text, counters in grammar.sorts_of(cover) if sizes[text] < INFINITE]
+    lacks_items = any(low > 0 and not any(i in each for each in counted) for i, (low, _) in grammar.wanted_of(cover).items())
+    reached = np.zeros(len(grammar), np.uint8)
+    shortest_completion.mark_reached(machine.address, root, reached)
+    if not lacks_items and counted and reached[cover]:
+        path, keywords = grammar.claims.get(cover, ("#", ("contains",)))
+        raise UnsupportedKeyword(
+            "some items that are wanted count in what may be full by then, so no end can be promised", path=path,
+            keyword=", ".join(keywords), instead="no upper bounds on what counts the same items, or fewer conditions",
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .containment import without_contained
-from .covers import cover_behind, open_cover
+from .covers import cover_behind, cover_behind_watch, open_cover
 from .member_walks import left_behind, open_walk
 from .nodes import (
     EMPTY,
@@ -92,6 +92,8 @@ def make_closure(arena, tables, continuation, scratch):
             count += 1
             if (kind == Kind.PRODUCT or kind == Kind.TABLE) and arena[tables.size + REC * head] == 0:
                 depth = push_work(arena, tables, tail, depth)
+            elif kind == Kind.WATCH and arena[tables.state_accept + REC * arena[tables.a + REC * head]] == 1:
+                depth = expand(arena, tables, cover_behind_watch(arena, tables, head), tail, depth, expanded)
         elif kind == Kind.SEQ:
             depth = expand(
                 arena,
@@ -220,7 +222,8 @@ def push_open(arena, tables, node, top):
 @inner
 def reads_bytes(kind):
     """Whether nodes of a kind are leaves, which read bytes themselves."""
-    return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.PRODUCT or kind == Kind.UNLISTED or kind == Kind.TABLE
+    is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE
+    return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.UNLISTED or is_boolean or kind == Kind.WATCH
 
 
 @inner

@@ -151,9 +151,9 @@ def go_on(arena, tables, here, rest):
 
 @inner
 def may_contain(arena, tables, larger, smaller):
-    """Whether it is worth looking: the end of a product or table is an item of its own, and a size may not be known yet."""
+    """Whether it is worth looking: the end of a product, table or watch is an item of its own, and a size may not be known yet."""
     kind = wide(arena[tables.kind + REC * head_of(arena, tables, larger)])
-    is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE
+    is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE or kind == Kind.WATCH
     return not is_boolean and arena[tables.size + REC * larger] <= arena[tables.size + REC * smaller]
 
 

@@ -4,7 +4,8 @@ A COVER has a list of TALLY nodes, one for each counter that still wants or boun
 which counters each sort of items is counted by:
 
     sorts, counters, separator, what follows where nothing is wanted;
-    then for each sort: text, times, place of its counters, their number;   then the counters of all sorts
+    then for each sort: text, times, place of its counters, their number, place of its watchers, their number;
+    then the counters and watchers of all sorts
 
 An item is taken from all counters of its sort at a time. So memory is a list of numbers, where one state for each set of conditions
 that are met would be their product.
@@ -15,6 +16,9 @@ often as any of its counters does, after those before it have come. The first of
 its price, as the plan is the same behind it; and nothing is too many of a planned sort, as those have seen to that make covers
 (`plan` in front_ends/json_schema/lowering/covers.py). So there are no dead ends.
 
+Where an item may fulfil any of many conditions, its sort has *watchers*: sorts that are only planned, each with one more counter,
+its first. They are read beside the item (watched_items.py), and those that end with it are counted.
+
 All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
 
@@ -22,10 +26,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.kinds import ANY_TIMES, INFINITE, NOT_PLANNED, UNBOUNDED, CoverRow, Kind
+from ..base.kinds import ANY_TIMES, INFINITE, NOT_PLANNED, ONLY_PLANNED, UNBOUNDED, CoverRow, Kind
 from ..numba_support.jit import inner
 from .nodes import FAIL, intern_node, join, plus, push_work, repetition, times, wide
-from .tables import REC, UNKNOWN, Counter, Fault
+from .tables import DEAD, REC, UNKNOWN, Counter, Fault
+from .watched_items import watch_of
 
 
 @inner
@@ -161,11 +166,39 @@ def open_cover(arena, tables, cover, tail, depth):
         return depth
     low, high = counters(arena, tables, cover, True), counters(arena, tables, cover, False)
     for sort in range(wide(arena[row + CoverRow.SORTS])):
+        if arena[sort_of(row, sort) + CoverRow.WATCHERS] == ONLY_PLANNED:
+            continue
         if arena[tables.n + Counter.FAULT] == Fault.NONE and may_come(arena, tables, row, wide(sort), high):
+            watch = watched_item(arena, tables, cover, row, wide(sort), low, high)
+            if watch != FAIL:
+                depth = push_work(arena, tables, join(arena, tables, watch, tail), depth)
+                continue
             taken = taken_item(arena, tables, cover, row, wide(sort), low, high)
             text = wide(arena[sort_of(row, sort) + CoverRow.TEXT])
             depth = push_work(arena, tables, join(arena, tables, text, join(arena, tables, taken, tail)), depth)
     return depth
+
+
+@inner
+def watched_item(arena, tables, cover, row, sort, low, high):
+    """The WATCH of an item of a sort; FAIL where none of what may be watched is wanted."""
+    at, others = sort_of(row, sort), wide(FAIL)
+    first = row + wide(arena[at + CoverRow.WATCHERS])
+    for pair in range(first + 2 * wide(arena[at + CoverRow.NUM_WATCHERS]), first, -2):
+        planned, state = wide(arena[pair]), wide(arena[pair + 1])
+        if state != DEAD and low[own_counter(arena, row, planned)] > 0:
+            taken = taken_item(arena, tables, cover, row, planned, low, high)
+            others = watch_of(arena, tables, wide(Kind.WATCHED), state, others, taken)
+    if others == FAIL:
+        return wide(FAIL)
+    taken = taken_item(arena, tables, cover, row, sort, low, high)
+    return watch_of(arena, tables, wide(Kind.WATCH), wide(arena[first + 1]), others, taken)
+
+
+@inner
+def own_counter(arena, row, planned):
+    """The counter of what a watcher watches for."""
+    return wide(arena[row + wide(arena[sort_of(row, planned) + CoverRow.WHERE])])
 
 
 @inner
@@ -190,9 +223,32 @@ def taken_item(arena, tables, cover, row, sort, low, high):
 @inner
 def cover_behind(arena, tables, taken):
     """What a TAKEN node of a COVER stands for."""
-    cover, sort = wide(arena[tables.a + REC * taken]), wide(arena[tables.b + REC * taken])
+    cover = wide(arena[tables.a + REC * taken])
+    low, high = counters(arena, tables, cover, True), counters(arena, tables, cover, False)
+    take_all(arena, tables, taken, low, high)
+    return cover_left(arena, tables, cover, low, high)
+
+
+@inner
+def cover_behind_watch(arena, tables, watch):
+    """What comes behind an item that ends here, of a WATCH."""
+    taken, watched = wide(arena[tables.c + REC * watch]), wide(arena[tables.b + REC * watch])
+    cover = wide(arena[tables.a + REC * taken])
     row = row_of_cover(arena, tables, cover)
     low, high = counters(arena, tables, cover, True), counters(arena, tables, cover, False)
+    take_all(arena, tables, taken, low, high)
+    while watched != FAIL:
+        if arena[tables.state_accept + REC * arena[tables.a + REC * watched]] == 1:
+            counter = own_counter(arena, row, wide(arena[tables.b + REC * arena[tables.c + REC * watched]]))
+            low[counter] = max(low[counter] - 1, wide(0))
+        watched = wide(arena[tables.b + REC * watched])
+    return cover_left(arena, tables, cover, low, high)
+
+
+@inner
+def take_all(arena, tables, taken, low, high):
+    """Take the item of a TAKEN node from what counters want and allow."""
+    row, sort = row_of_cover(arena, tables, wide(arena[tables.a + REC * taken])), wide(arena[tables.b + REC * taken])
     if sort < arena[row + CoverRow.SORTS]:
         take_items(arena, row, sort, wide(1), low)
         at = sort_of(row, sort)
@@ -200,6 +256,12 @@ def cover_behind(arena, tables, taken):
         for k in range(first, first + wide(arena[at + CoverRow.COUNT])):
             if high[arena[k]] > 0:
                 high[arena[k]] -= 1
+
+
+@inner
+def cover_left(arena, tables, cover, low, high):
+    """What comes where the counters of a COVER still want and allow so many."""
+    row = row_of_cover(arena, tables, cover)
     tally, separator = wide(FAIL), wide(arena[row + CoverRow.SEPARATOR])
     for i in range(low.size - 1, -1, -1):
         if low[i] > 0 or high[i] >= 0:

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.kinds import INFINITE, Kind
+from ..base.kinds import INFINITE, CoverRow, Kind
 from ..numba_support.jit import entry, inner, words_at
 from .closures import append_closure
 from .counted_tables import table_after
+from .covers import row_of_cover, sort_of
 from .nodes import (
     EMPTY,
     FAIL,
@@ -50,6 +51,7 @@ from .tables import (
     layout,
 )
 from .unions import append_parts
+from .watched_items import alike_in_watch, watch_after
 from .word_complement import without_words_after, words_after
 
 RANKS = 4096  # of products in a search; worse ones share the last
@@ -113,6 +115,8 @@ def derive(arena, tables, s, byte):
             node = head_of(arena, tables, wide(arena[tables.pool + j]))
             if arena[tables.kind + REC * node] == Kind.PRODUCT and not product_after(arena, tables, node, byte) >= 0:
                 return False
+            if arena[tables.kind + REC * node] == Kind.WATCH and not know_watch(arena, tables, node, byte):
+                return False
     low, high, event, count = wide(0), wide(255), wide(0), wide(0)  # count: of what may follow, in `items`
     for j in range(start, end):
         item = wide(arena[tables.pool + j])
@@ -124,6 +128,10 @@ def derive(arena, tables, s, byte):
         if kind == Kind.PRODUCT:
             follow = product_after(arena, tables, head, byte)
             low, high = same_answer(arena, tables, head, byte, low, high)
+        elif kind == Kind.WATCH:
+            follow = watch_after(arena, tables, head, byte)
+            low, high = alike_in_watch(arena, tables, head, byte, low, high)
+            mark = wide(arena[tables.next + 256 * wide(arena[tables.a + REC * head]) + byte]) >> STATE_BITS
         elif kind == Kind.TABLE:
             follow, a, b = table_after(arena, tables, head, byte)
         elif kind == Kind.UNLISTED:
@@ -215,6 +223,19 @@ def derive_frame(arena, tables, s, byte):
     for value in range(low, high + 1):
         arena[tables.next + s * 256 + value] = (answer >> STATE_BITS << STATE_BITS) | target
     return True
+
+
+@inner
+def know_watch(arena, tables, node, byte):
+    """Whether all transitions of a WATCH on a byte are known; those that are not are requested."""
+    known = True
+    while node != FAIL:
+        s = wide(arena[tables.a + REC * node])
+        if arena[tables.next + 256 * s + byte] == UNKNOWN:
+            push_request(arena, tables, s, byte)
+            known = False
+        node = wide(arena[tables.b + REC * node])
+    return known
 
 
 # -- products -----------------------------------------------------------------------------------------------------------
@@ -419,6 +440,23 @@ def enter_product(arena_address, node):
             arena[tables.size + REC * product],
             arena[tables.cost + REC * product],
         )
+
+
+@entry
+def enter_watched(arena_address, cover):
+    """Write the states with which watched items of a COVER begin."""
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    row = row_of_cover(arena, tables, wide(cover))
+    for sort in range(wide(arena[row + CoverRow.SORTS])):
+        first = row + wide(arena[sort_of(row, sort) + CoverRow.WATCHERS])
+        if first <= row:
+            continue
+        for pair in range(first, first + 2 * wide(arena[sort_of(row, sort) + CoverRow.NUM_WATCHERS]) + 2, 2):
+            state = state_of(arena, tables, wide(arena[sort_of(row, wide(arena[pair])) + CoverRow.TEXT]))
+            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+                return
+            arena[pair + 1] = state
 
 
 @entry

@@ -54,6 +54,7 @@ from .tables import (
     Fault,
 )
 from .unions import append_parts, merge
+from .watched_items import mark_watch
 
 
 class Frame(IntEnum):
@@ -149,7 +150,8 @@ def describe(arena, tables, s, body, max_chars):
         mark_live(arena, tables, node, row)
         if arena[tables.kind + REC * node] == Kind.UNLISTED:
             mark_body(arena, tables, wide(arena[tables.b + REC * node]), row)
-        if arena[tables.kind + REC * node] == Kind.PRODUCT or arena[tables.kind + REC * node] == Kind.TABLE:
+        kind = wide(arena[tables.kind + REC * node])
+        if kind == Kind.PRODUCT or kind == Kind.TABLE or kind == Kind.WATCH:
             flat = wide(0)
         elif arena[tables.kind + REC * node] == Kind.LITERAL and length == 1:
             arena[tables.state_literal + REC * s], arena[tables.state_literal_left + REC * s] = (
@@ -182,6 +184,8 @@ def mark_live(arena, tables, node, row):
                 arena[row + byte] = UNKNOWN
     elif arena[tables.kind + REC * node] == Kind.TABLE:
         mark_table(arena, tables, node, row)
+    elif arena[tables.kind + REC * node] == Kind.WATCH:
+        mark_watch(arena, tables, node, row)
 
 
 @inner

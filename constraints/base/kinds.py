@@ -50,6 +50,11 @@ class Kind(IntEnum):
     COVER = 28  # of grammars: a = first TALLY of what is wanted, b = offset of its row, c = 1 where one must follow; see covers.py
 
 
+    # Made by the automaton only:
+    WATCH = 29  # an item of a COVER that is being read. a = its state, b = first WATCHED, c = TAKEN: see watched_items.py
+    WATCHED = 30  # a = state of what the item may turn out to be, b = next WATCHED or FAIL, c = TAKEN for that
+
+
 class CoverRow(IntEnum):
     """Where what is in the row of a COVER, and where in each of its sorts (covers.py)."""
 
@@ -57,15 +62,19 @@ class CoverRow(IntEnum):
     COUNTERS = 1
     SEPARATOR = 2
     SETTLED = 3  # what follows where nothing is wanted
-    FIRST = 4  # of the sorts, each of four words
+    FIRST = 4  # of the sorts
     TEXT = 0
     TIMES = 1  # a counter that says how often the sort is planned, ANY_TIMES or NOT_PLANNED
     WHERE = 2  # its counters, from the beginning of the row, and their number
     COUNT = 3
-    OF_SORT = 4  # words of each
+    WATCHERS = 4  # pairs of a sort and the state of its start, from the beginning of the row: the sort itself, and what its items
+    # may turn out to be; 0 where nothing is watched, ONLY_PLANNED of those that may be watched
+    NUM_WATCHERS = 5  # without the first
+    OF_SORT = 6  # words of each
 
 
 ANY_TIMES, NOT_PLANNED = -1, -2
+ONLY_PLANNED = -1
 
 
 class Event(IntEnum):

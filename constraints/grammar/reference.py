@@ -60,7 +60,7 @@ class Unfolding(Generic[P]):
             return self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
         if part[0] == "unlisted":
             return bool(part[2]) and self._is_leaf(part[2][0])  # type: ignore[index]
-        return part[0] == "product"
+        return part[0] in ("product", "watch")
 
     def _free(self, part: Part) -> Iterable[Continuation]:
         """What `part` may be replaced with without crossing a byte."""
@@ -69,6 +69,12 @@ class Unfolding(Generic[P]):
             accepting = [self.is_accepting(operand) for operand in operands]  # type: ignore[attr-defined]
             if (kind == Kind.NEGATE and not accepting[0]) or (kind == Kind.BOTH and all(accepting)):
                 yield ()
+            return
+        if part[0] == "watch":
+            _, item, watched, wanted, cover, counted = part
+            if self.is_accepting(item):  # type: ignore[arg-type]
+                met = [counter for counter, position in watched if self.is_accepting(position)]  # type: ignore[attr-defined]
+                yield (("cover", _less_counted(wanted, [*counted, *met]), cover, False),)  # type: ignore[arg-type, misc]
             return
         if part[0] == "unlisted":
             _, words, inside = part
@@ -170,10 +176,15 @@ class Unfolding(Generic[P]):
                 yield ()
             yield (("node", self.grammar.parts_of_cover(cover)[0]), ("cover", wanted, cover, True))
             return
-        for text, counted in self.grammar.sorts_of(cover):
-            if all(high != 0 for i, _, high in wanted if i in counted):
-                left = tuple((i, *_one_less(low, high)) if i in counted else (i, low, high) for i, low, high in wanted)
-                yield (("node", text), ("cover", left, cover, False))
+        sorts = self.grammar.sorts_of(cover)
+        for (text, counted), watchers in zip(sorts, self.grammar.watchers_of(cover), strict=True):
+            if watchers is None or any(high == 0 for i, _, high in wanted if i in counted):
+                continue
+            if not watchers:
+                yield (("node", text), ("cover", _less_counted(wanted, counted), cover, False))
+                continue
+            watched = tuple((sorts[i][1][0], self.before(sorts[i][0])) for i in watchers)
+            yield (("watch", self.before(text), watched, wanted, cover, tuple(counted)),)
 
     def _members(self, part: Part) -> Iterable[tuple[int, Node, list[Part]]]:
         """The position of each member that may come first, the member, and what is left of the part behind it."""
@@ -277,6 +288,10 @@ class Reference(Unfolding[Position]):
                 for operand in part[2]:  # type: ignore[attr-defined]
                     out.update(self.edges(operand))
                 continue
+            if part[0] == "watch":
+                for operand in (part[1], *(position for _, position in part[2])):  # type: ignore[attr-defined]
+                    out.update(self.edges(operand))
+                continue
             if part[0] == "unlisted":
                 _, words, inside = part
                 out.update(bound for word in words for byte in word[:1] for bound in (byte, byte + 1))  # type: ignore[attr-defined]
@@ -306,6 +321,14 @@ class Reference(Unfolding[Position]):
             after = _remember(memory, Event.NONE, byte)
             assert after is not None, "only the end of a key can be refused"
             yield from ((continuation, after) for continuation in self._cross_product(part, rest, byte))
+            return
+        if part[0] == "watch":
+            _, item, watched, *others = part
+            stepped = tuple((i, self.step(position, byte)) for i, position in watched)  # type: ignore[attr-defined]
+            if here := self.step(item, byte):  # type: ignore[arg-type]
+                after = _remember(memory, Event.NONE, byte)
+                assert after is not None, "only the end of a key can be refused"
+                yield (("watch", here, tuple(each for each in stepped if each[1]), *others), *rest), after
             return
         if part[0] == "unlisted":
             _, words, inside = part
@@ -349,6 +372,11 @@ class Reference(Unfolding[Position]):
             if continuation:
                 work.extend((free + continuation[1:], memory) for free in self._free(continuation[0]))
         return frozenset(out)
+
+
+def _less_counted(wanted: tuple[tuple[int, int, int], ...], counted: Iterable[int]) -> tuple[tuple[int, int, int], ...]:
+    """What counters want and allow behind an item that some of them count."""
+    return tuple((i, *_one_less(low, high)) if i in counted else (i, low, high) for i, low, high in wanted)
 
 
 def _one_less(low: int, high: int) -> tuple[int, int]:

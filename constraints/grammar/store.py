@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from copy import copy
 from typing import ClassVar, NewType, Self
 
-from ..base.kinds import CoverRow, Event, Kind, Supply
+from ..base.kinds import ONLY_PLANNED, CoverRow, Event, Kind, Supply
 from ..base.utf8 import ByteTree, Ranges, byte_tree
 from ..numba_support.divisors import MULTIPLE_ROW_WORDS
 
@@ -126,8 +126,18 @@ class NodeStore:
         """The sorts of a COVER: the text of each, and its counters."""
         start = self.operands(cover)[1]
         first, end = start + CoverRow.FIRST, start + CoverRow.FIRST + CoverRow.OF_SORT * self.lists[start + CoverRow.SORTS]
-        rows = (self.lists[at : at + CoverRow.OF_SORT] for at in range(first, end, CoverRow.OF_SORT))
+        rows = (self.lists[at : at + CoverRow.WATCHERS] for at in range(first, end, CoverRow.OF_SORT))
         return [(Node(text), self.lists[start + where : start + where + count].tolist()) for text, _, where, count in rows]
+
+    def watchers_of(self, cover: Node) -> list[list[int] | None]:
+        """For each sort of a COVER the numbers of those that its items may turn out to be; None of a sort that is only planned."""
+        start = self.operands(cover)[1]
+        out: list[list[int] | None] = []
+        for sort in range(self.lists[start + CoverRow.SORTS]):
+            where, count = self.lists[(at := start + CoverRow.FIRST + CoverRow.OF_SORT * sort + CoverRow.WATCHERS) : at + 2]
+            pairs = self.lists[start + where + 2 : start + where + 2 + 2 * count : 2]
+            out.append(None if where == ONLY_PLANNED else pairs.tolist() if count else [])
+        return out
 
     def parts_of_cover(self, cover: Node) -> list[Node]:
         """The nodes that a COVER is made of: the separator, what follows in the end, and the texts of sorts."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import SavedConstraintError
-from ..base.kinds import ANY_TIMES, MOST, NOT_PLANNED, CoverRow
+from ..base.kinds import ANY_TIMES, MOST, NOT_PLANNED, ONLY_PLANNED, CoverRow
 from ..base.utf8 import MAX_CODE_POINT
 from ..grammar.expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
 from ..numba_support.divisors import COUNTS, MAX_MODULUS, MULTIPLE_ROW_WORDS, MultipleRow
@@ -164,7 +164,10 @@ class _Nodes:
             end = head + CoverRow.OF_SORT * num_sorts
             if num_sorts <= 0 or num_counters <= 0 or end > self._lists.size or not all(EMPTY <= each < node for each in others):
                 return False
-            for text, times, where, count in self._lists[head:end].reshape(-1, CoverRow.OF_SORT).tolist():
+            sorts = self._lists[head:end].reshape(-1, CoverRow.OF_SORT).tolist()
+            for number, (text, times, where, count, watchers, num_watchers) in enumerate(sorts):
+                if watchers != ONLY_PLANNED and not self._are_watchers(sorts, number, row, watchers, num_watchers):
+                    return False
                 counted = self._lists[row + where : row + where + count].tolist() if where >= 0 and count >= 0 else []
                 are_counters = len(counted) == count and all(0 <= i < num_counters for i in counted)
                 if not (are_counters and EMPTY < text < node and times in (ANY_TIMES, NOT_PLANNED, *counted)):
@@ -172,6 +175,17 @@ class _Nodes:
             if not self._are_counters(first, num_counters):
                 return False
         return True
+
+    def _are_watchers(self, sorts: list[list[int]], number: int, row: int, where: int, count: int) -> bool:
+        """Whether a list of watchers begins with its own sort, and goes on with some that are only planned and counted."""
+        if count == 0 or where <= 0:
+            return count == where == 0
+        first = row + where
+        if not (0 < count < len(sorts) and first <= self._lists.size - 2 * count - 2):
+            return False
+        own, *others = self._lists[first : first + 2 * count + 2 : 2].tolist()
+        are_planned = all(0 <= each < len(sorts) and sorts[each][4] == ONLY_PLANNED and sorts[each][3] > 0 for each in others)
+        return own == number and are_planned
 
     def _are_counters(self, tally: int, num_counters: int) -> bool:
         """Whether a list of tallies has counters, each of them once, in order, with bounds."""

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from maskwright.constraints import Constraint, ConstraintError, ConstraintLimit, JsonSchema
+from maskwright.constraints import Constraint, ConstraintError, ConstraintLimit, JsonSchema, UnsupportedKeyword
 from maskwright.constraints.front_ends.json_schema.algebra.partitions import MAX_PIECES
 from maskwright.constraints.grammar.source import Limits
 
@@ -55,8 +55,11 @@ def compiled(schema: Schema) -> Constraint | None:
     except ConstraintLimit as error:
         assert error.limit in ("counts", "alternatives"), error
         pytest.skip("more kinds at once than can be told apart, which is refused by name")
+    except UnsupportedKeyword as error:
+        assert error.keyword == "contains", error
+        pytest.skip("an end that cannot be promised, which is refused by name")
     except ConstraintError as error:
-        assert "no value" in str(error), error
+        assert "no value" in str(error) or "nothing satisfies" in str(error), error
         return None
 
 
@@ -85,6 +88,17 @@ def test_several_kinds(seed: int) -> None:
         assert constraint is not None
         text_walked = walk(constraint, Random(each))
         assert validator.is_valid(json.loads(text_walked)), (schema, text_walked)
+
+
+def test_kinds_that_are_intersections_are_planned() -> None:
+    """Their texts are known last of all."""
+    wanted = [
+        {"contains": {"enum": [1, "a", {}]}, "maxContains": 2}, {"contains": {"pattern": "a"}}, {"contains": {"type": "array", "minItems": 1}},
+        {"contains": {"type": "integer", "not": {"multipleOf": 3}}}, {"contains": {"type": "array", "contains": {"pattern": "b"}}},
+        {"contains": {"pattern": "a.*b"}},
+    ]  # fmt: skip
+    constraint = COMPILER.compile(JsonSchema({"type": "array", "allOf": wanted, "prefixItems": [{"type": "string"}]}))
+    assert all(constraint.accepts(text) for text in ('["c",{},4,[1]]', '["c",[1],4,{}]', '["c",{},[1],4]'))
 
 
 @pytest.mark.parametrize("seed", range(12))

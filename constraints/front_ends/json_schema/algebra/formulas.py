@@ -14,6 +14,7 @@ from itertools import combinations
 from .claims import AtLeast, Fact, Formula, Has, Joined, Negated
 
 MANY_WAYS = 1 << 20  # ways, or more
+_NO_NAMES, _NO_COUNTS = frozenset[str](), frozenset[int]()
 
 
 def all_of(parts: Iterable[Formula]) -> Formula:
@@ -57,14 +58,24 @@ def negation(formula: Formula) -> Formula:
     return Negated(formula)
 
 
-def facts(formula: Formula) -> Iterator[tuple[Has, bool]]:
+@lru_cache(maxsize=1024)
+def facts(formula: Formula) -> tuple[tuple[Has, bool], ...]:
     """What a formula says of members, and whether it wants it to be so; of what it wants both ways, both."""
-    return ((fact, sign) for fact, sign in _all_facts(formula) if isinstance(fact, Has))
+    return tuple((fact, sign) for fact, sign in _all_facts(formula) if isinstance(fact, Has))
 
 
+@lru_cache(maxsize=4096)
 def counts(formula: Formula) -> frozenset[int]:
     """The numbers of members of which a formula says that there are as many, or more."""
-    return frozenset(fact.count for fact, _ in _all_facts(formula) if isinstance(fact, AtLeast))
+    if isinstance(formula, AtLeast):
+        return frozenset([formula.count])
+    return _NO_COUNTS.union(*map(counts, _parts(formula)))
+
+
+def _parts(formula: Formula) -> tuple[Formula, ...]:
+    if isinstance(formula, Negated):
+        return (formula.part,)
+    return formula.parts if isinstance(formula, Joined) else ()
 
 
 def _all_facts(formula: Formula, sign: bool = True) -> Iterator[tuple[Fact, bool]]:
@@ -93,7 +104,9 @@ def is_clause(formula: Formula) -> bool:
 @lru_cache(maxsize=4096)
 def names_of(formula: Formula) -> frozenset[str]:
     """The members that a formula speaks of."""
-    return frozenset(fact.name for fact, _ in facts(formula))
+    if isinstance(formula, Has):
+        return frozenset([formula.name])
+    return _NO_NAMES.union(*map(names_of, _parts(formula)))
 
 
 @lru_cache(maxsize=4096)

@@ -26,11 +26,12 @@ from .membership import Membership
 from .shaping import Shapes
 
 MAX_PIECES = 1_000
+MOST_TOLD_APART = 256  # cases of one value, where every combination has to be looked at
 _TYPES = (TYPES["null"], TYPES["boolean"], NUMBERS, TYPES["string"], TYPES["array"], TYPES["object"])
 _ABOUT = {kind: concerning(kind) for kind in ("array", "object")}
 _OF_SCALARS = (Kinds, Among, Within, NotMultiple, Length)
 
-Case = tuple[Conj, dict[Conj, bool]]  # what is claimed of a value, and which of the conjunctions hold
+Case = tuple[Conj, dict[Conj, bool]]  # what is claimed of a value, and which of the conjunctions hold, as far as that is told
 Cut = tuple[Any, bool]  # a place between numbers, or lengths: before one, or behind it
 ToldApart = Callable[[Conj, list[Conj]], list[Case]]
 
@@ -113,6 +114,8 @@ class Partitions:
         """The cases of values of a type of which some conjunctions say more."""
         settled = {conj: facet is not None and facet.is_all(atoms) for conj, facet in told.items()}
         open_conjs = [conj for conj, facet in told.items() if not settled[conj] and not (facet is not None and facet.is_none)]
+        for conj in open_conjs:
+            del settled[conj]
         for conj, truths in told_apart(value, open_conjs):
             yield conj, {**settled, **truths}
 

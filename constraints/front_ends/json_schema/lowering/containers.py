@@ -12,7 +12,7 @@ from ..algebra.clauses import Need
 from ..algebra.shapes import ArrayShape
 from ..strings.text import JsonText
 from .series import Bounds, Series, Sort, Stage
-from .variants import CasesOf, Watches, Where
+from .variants import CasesOf, Variant, Watches, Where
 
 
 class Containers:
@@ -60,17 +60,28 @@ class Containers:
             sorts, plain = self._item_sorts(shape.item(index), watches, partial(_is_meant, index))
             series.stages.append(Stage(tuple(sorts), may_end=True, plain=tuple(plain)))
         if shape.high is None or shape.high > length:
-            series.sorts, series.plain = self._item_sorts(shape.item(length), watches, _is_meant_behind)
+            may_watch = not shape.is_unique and shape.high is None
+            series.sorts, series.plain = self._item_sorts(shape.item(length), watches, _is_meant_behind, may_watch=may_watch)
         opening = grammar.mark(b"[", Event.ARRAY_OPEN) if shape.is_unique else grammar.literal("[")
-        return grammar.seq(opening, gap, series.node())
+        items = series.node()
+        path = next((need.conj[0].path for need in shape.needs if need.conj), "#")
+        grammar.claims |= {node: (path, ("contains",)) for node in series.covers if node not in grammar.claims}
+        return grammar.seq(opening, gap, items)
 
-    def _item_sorts(self, item: Conj, watches: Watches, is_meant: Callable[[Where], bool]) -> tuple[list[Sort], list[Sort]]:
+    def _item_sorts(
+        self, item: Conj, watches: Watches, is_meant: Callable[[Where], bool], *, may_watch: bool = False
+    ) -> tuple[list[Sort], list[Sort]]:
         """The cases of an item; and the item where they need not be told apart any more, if that may be."""
-        variants = watches.variants(item, is_meant)
+        variants = watches.variants(item, is_meant, may_watch=may_watch)
         if len(variants) > 1:
-            self._stand_together([item, *(conj for conj, _ in variants)])
+            self._stand_together([item, *(each.conj for each in variants)])
         plain = [Sort(self._node_of(item))] if len(variants) > 1 and watches.may_settle else []
-        return [Sort(self._node_of(conj), effect) for conj, effect in variants], plain
+        return [Sort(self._node_of(each.conj), each.effect, watched=self._watched(each)) for each in variants], plain
+
+    def _watched(self, variant: Variant) -> tuple[tuple[int, Node], ...]:
+        """The texts of the items that count in each condition a case is watched for; without those that have none."""
+        told = ((i, self._node_of(self._conjoin([*variant.conj, *conj]))) for i, conj in variant.watched)
+        return tuple((i, node) for i, node in told if node != FAIL)
 
     def _refuse_about_items(self, shape: ArrayShape) -> None:
         if shape.repeats is not None:

@@ -6,24 +6,31 @@ each set of conditions. How it is read is told in `automaton/covers.py`.
 What is wanted must be in reach whatever has come before. So each counter that wants items has a sort of which nothing can be too
 many but itself: of a sort that no bounded counter counts, any number may come; of one that its own counter alone bounds, as many as
 are wanted. Such sorts are the *plan*: which of them come, and how often, to meet what is wanted.
+
+Where the sorts are too many to be told apart, as each of many conditions may hold or not, one sort is all these items and is
+*watched*: for each condition there is a sort that is only planned, and an item counts for those whose texts it is one of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ....base.kinds import ANY_TIMES, NOT_PLANNED, UNBOUNDED, CoverRow, Kind
+from ....base.kinds import ANY_TIMES, NOT_PLANNED, ONLY_PLANNED, UNBOUNDED, CoverRow, Kind
 from ....grammar.store import FAIL, Node, NodeStore
+
+_NO_STATE = 0  # in place of a state that is known when the grammar is measured
 
 Bounds = tuple[int, int | None]  # how many are wanted, and how many allowed
 
 
 class CoverSort(NamedTuple):
-    """Items that may be written alike, and the counters that count them."""
+    """Items that may be written alike, and the counters that count them; sorts that they may be of as well, each with one more
+    counter, its first."""
 
     text: Node
     counters: tuple[int, ...]
+    watched: tuple[CoverSort, ...] = ()
 
 
 class Planned(NamedTuple):
@@ -83,6 +90,11 @@ def _lowered(option: Planned, left: dict[int, int]) -> int:
     return len(left.keys() & option.sort.counters) if option.times == ANY_TIMES or option.times in left else 0
 
 
+def all_sorts(sorts: Iterable[CoverSort]) -> list[CoverSort]:
+    """The sorts, and those that they are watched for."""
+    return [each for sort in sorts for each in (sort, *sort.watched)]
+
+
 def cover(
     store: NodeStore, sorts: Sequence[CoverSort], bounds: Sequence[Bounds], separator: Node, settled: Node,
     planned: Sequence[Planned],
@@ -93,13 +105,16 @@ def cover(
     wanted and nothing bounded. Something is, and `planned` is a plan for it. The sorts are all `possible`.
     """
     times = {each.sort: each.times for each in planned}
-    told = list(dict.fromkeys([*times, *sorts]))
-    row = [len(told), len(bounds), separator, settled]
-    where = CoverRow.FIRST + CoverRow.OF_SORT * len(told)
+    told = list(dict.fromkeys([*times, *all_sorts(sorts)]))
+    numbers, are_read = {sort: i for i, sort in enumerate(told)}, set(sorts)
+    row, behind = [len(told), len(bounds), separator, settled], list[int]()
+    end = CoverRow.FIRST + CoverRow.OF_SORT * len(told)
     for sort in told:
-        row += [sort.text, times.get(sort, NOT_PLANNED), where, len(sort.counters)]
-        where += len(sort.counters)
-    row += [counter for sort in told for counter in sort.counters]
+        row += [sort.text, times.get(sort, NOT_PLANNED), end + len(behind), len(sort.counters)]
+        behind += sort.counters
+        row += [0 if sort in are_read else ONLY_PLANNED, 0] if not sort.watched else [end + len(behind), len(sort.watched)]
+        behind += [word for each in ((sort, *sort.watched) if sort.watched else ()) for word in (numbers[each], _NO_STATE)]
+    row += behind
     start = len(store.lists)
     store.lists.extend(row)
     tally = FAIL

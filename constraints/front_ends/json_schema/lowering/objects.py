@@ -200,9 +200,9 @@ class Objects:
             return {} if (node := self._node_of(value)) == FAIL else {NO_EFFECT: node}
         variants = watches.variants(value, is_meant, name)
         if len(variants) > 1:
-            self._stand_together([value, *(conj for conj, _ in variants)])
+            self._stand_together([value, *(each.conj for each in variants)])
         nodes: dict[Effect, list[Node]] = {}
-        for conj, effect in variants:
+        for conj, effect, _ in variants:
             if (node := self._node_of(conj)) != FAIL:
                 nodes.setdefault(effect, []).append(node)
         return {effect: self._grammar.alt(*alike) for effect, alike in nodes.items()}

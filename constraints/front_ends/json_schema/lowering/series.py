@@ -19,7 +19,8 @@ from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
 from ....grammar.stopwatch import ENTRY_BYTES, held_for_a_while, hold
 from ....grammar.unordered_members import bags_less
-from .covers import CoverSort, cover, plan, possible
+from ..algebra.partitions import MOST_TOLD_APART, too_many
+from .covers import CoverSort, all_sorts, cover, plan, possible
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
 Clauses = frozenset[frozenset[int]]  # options by number, of each set one
@@ -51,7 +52,8 @@ class Sort(NamedTuple):
     """Members that may be written alike: their texts, what they change, how many exist.
 
     `is_marked` says that the texts have marks for the memory of keys; `is_certain`, that there is one left wherever what is wanted
-    admits one. `spare` are the same texts for where it is not, and something else is: nothing is promised of their keys.
+    admits one. `spare` are the same texts for where it is not, and something else is: nothing is promised of their keys. `watched`
+    are conditions that its members may count in besides, each with the texts of those that do.
     """
 
     node: Node
@@ -60,6 +62,7 @@ class Sort(NamedTuple):
     is_marked: bool = False
     is_certain: bool = True
     spare: Node = FAIL
+    watched: tuple[tuple[int, Node], ...] = ()
 
 
 class Stage(NamedTuple):
@@ -156,6 +159,11 @@ class Series:
         """Add the condition that so many members of some sorts exist in all, and return its number."""
         self._capacities.append(self.condition(0, count))
         return self._capacities[-1]
+
+    @property
+    def covers(self) -> list[Node]:
+        """The nodes in which conditions are counted side by side."""
+        return [node for both in self._covers.values() if both is not None for node in both if node != FAIL]
 
     # -- what is wanted ---------------------------------------------------------------------------------------------
 
@@ -288,13 +296,21 @@ class Series:
                 self._note_bag(remainder)
             elif (covers := self._cover(remainder)) is not None:
                 self._loops[remainder] = covers[0]
+            elif self._is_watched(remainder):
+                raise too_many(sum(len(sort.watched) for sort in self.sorts), MOST_TOLD_APART)
             else:
                 self._loop(remainder)
         return self._loops[remainder]
 
     def _is_bag(self, remainder: Remainder) -> bool:
         """Whether each member counts in one condition at the most, and no clause is open."""
-        return not remainder.clauses and all(len(sort.effect.counts_in) <= 1 for sort in self._sorts_at(remainder))
+        if remainder.clauses or self._is_watched(remainder):
+            return False
+        return all(len(sort.effect.counts_in) <= 1 for sort in self._sorts_at(remainder))
+
+    def _is_watched(self, remainder: Remainder) -> bool:
+        """Whether something is wanted that members are watched for."""
+        return any(remainder.bounds[i][0] > 0 for sort in self.sorts for i, _ in sort.watched)
 
     def _cover(self, remainder: Remainder) -> tuple[Node, Node] | None:
         """The members behind another one, and the first ones, where conditions are counted side by side; None where these are few,
@@ -309,19 +325,28 @@ class Series:
             return None
         if self._is_bag(remainder):
             return None
-        if math.prod(1 + (low if high is None else high) for low, high in bounds) <= _FEW_REMAINDERS:
+        are_few = math.prod(1 + (low if high is None else high) for low, high in bounds) <= _FEW_REMAINDERS
+        if are_few and not self._is_watched(remainder):
             return None
         if any(sort.available is not None or not sort.is_certain for sort in sorts):
             return None
-        every = [CoverSort(self._then(sort.node, EMPTY), (TOTAL, *sorted(sort.effect.counts_in))) for sort in sorts]
+        every = [self._cover_sort(sort, bounds) for sort in sorts]
         counted = possible(every, bounds)
-        planned = plan(counted, bounds)
+        wanted = {i for i, (low, _) in enumerate(bounds) if low > 0}
+        if not wanted <= {i for sort in all_sorts(counted) for i in sort.counters}:
+            return FAIL, FAIL
+        planned = plan(all_sorts(counted), bounds)
         if planned is None:
             return None
         is_plain = bool(self.plain) and counted == every
         texts = [self._then(sort.node, EMPTY) for sort in self.plain] if is_plain else [sort.text for sort in counted]
         settled = self.grammar.repeat(self._separated(self.grammar.alt(*texts)))
         return cover(self.grammar, counted, bounds, self.separator, settled, planned)
+
+    def _cover_sort(self, sort: Sort, bounds: Sequence[Bounds]) -> CoverSort:
+        text, counters = self._then(sort.node, EMPTY), (TOTAL, *sorted(sort.effect.counts_in))
+        wanted = ((i, self._then(node, EMPTY)) for i, node in sort.watched if bounds[i][0] > 0)
+        return CoverSort(text, counters, tuple(CoverSort(node, (i, *counters)) for i, node in wanted))
 
     def _is_free_bag(self, remainder: Remainder) -> bool:
         """Whether it is one in which only the sorts have bounds, the same ones to the end, and can be had while these allow it."""
@@ -408,9 +433,9 @@ class Series:
         """The sorts with one for each effect, and how many members of it exist in all."""
         by_effect: dict[Effect, list[Sort]] = {}
         for sort in sorts:
-            if sort.node != FAIL and sort.available != 0:
+            if sort.node != FAIL and sort.available != 0 and not sort.watched:
                 by_effect.setdefault(sort.effect, []).append(sort)
-        return [self._union(alike) for alike in by_effect.values()]
+        return [*map(self._union, by_effect.values()), *(sort for sort in sorts if sort.watched and sort.node != FAIL)]
 
     def _union(self, sorts: list[Sort]) -> Sort:
         """One sort in place of several with the same effect."""

@@ -6,26 +6,29 @@ exists holds once one has been read; an option that none does fails then, and ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from ....base.errors import ConstraintLimit
 from ..algebra.claims import Claim, Conj, Index, Keys, negated
 from ..algebra.clauses import Clause, Need
-from ..algebra.partitions import Case, ToldApart, too_many
+from ..algebra.partitions import MOST_TOLD_APART, Case, ToldApart, too_many
 from .series import TOTAL, Effect
 
 Where = Index | Keys
 CasesOf = Callable[[Conj, list[Conj], ToldApart], list[Case]]
-MAX_VARIANTS = 256  # cases of one item or member
+_FEW_BESIDE_WATCHED = 16  # cases of one item, where it may be watched instead
 _FEW = 3  # conditions on one member that are told apart no more than they have to be
 NO_EFFECT = Effect()
 
 
 class Variant(NamedTuple):
-    """One case of an item or member: the conjunction that it satisfies, and the effect."""
+    """One case of an item or member: the conjunction that it satisfies, and the effect; by condition what else it may satisfy."""
 
     conj: Conj
     effect: Effect = NO_EFFECT
+    watched: tuple[tuple[int, Conj], ...] = ()
 
 
 class Watches:
@@ -61,17 +64,21 @@ class Watches:
         options = self._numbers.items()
         return Effect(makes=frozenset(number for option, number in options if option.high == 0 and option.keys.single == name))
 
-    def variants(self, value: Conj, is_meant: Callable[[Where], bool], name: str | None = None) -> list[Variant]:
+    def variants(
+        self, value: Conj, is_meant: Callable[[Where], bool], name: str | None = None, *, may_watch: bool = False
+    ) -> list[Variant]:
         """The cases of a value at a place. `name`: the member's, if it is one of its own.
 
-        No case claims more than has to be known: an item that may be left uncounted need not violate what it is counted by.
+        No case claims more than has to be known: an item that may be left uncounted need not violate what it is counted by. Where
+        cases would be many, and items may be watched, they are not told apart by needs without an upper bound.
         """
         needs = [(i, need) for i, need in enumerate(self._needs, TOTAL + 1) if is_meant(need.where)]
         options = [(number, option) for option, number in self._numbers.items() if is_meant(option.where)]
         conjs = dict.fromkeys(each.conj for _, each in (*needs, *options))
         if len(conjs) > _FEW:
-            told = self._cases_of(value, list(conjs), self._told_apart)
-            return [Variant(conj, _effect(case, needs, options, name)) for conj, case in told]
+            watchable = _counted_without_bound(needs, options) if may_watch else set()
+            told = self._cases_of(value, list(conjs), partial(self._told_apart, watchable))
+            return [Variant(conj, _effect(case, needs, options, name), _watched(case, needs)) for conj, case in told]
         cases: list[dict[Conj, bool | None]] = [{}]
         for conj in conjs:
             signs = self._signs(conj, value, needs, options)
@@ -90,17 +97,33 @@ class Watches:
             cases.append((self._conjoin(claims), none))
         return cases
 
-    def _told_apart(self, value: Conj, conjs: list[Conj]) -> list[Case]:
+    def _told_apart(self, watchable: Collection[Conj], value: Conj, conjs: list[Conj]) -> list[Case]:
         """The cases where every combination has to be looked at."""
         if len(conjs) > 1 and () not in conjs and self._are_apart([self._conjoin([*value, *conj]) for conj in conjs]):
             return self._apart(value, conjs)
+        watched = [conj for conj in conjs if conj in watchable]
+        most = _FEW_BESIDE_WATCHED if len(watched) > 1 else MOST_TOLD_APART
+        try:
+            return self._by_sign(value, conjs, most)
+        except ConstraintLimit:
+            if len(watched) < 2:
+                raise
+        cases = self._by_sign(value, [conj for conj in conjs if conj not in watchable], MOST_TOLD_APART)
+        return [(conj, {**case, **self._settled(conj, watched)}) for conj, case in cases]
+
+    def _settled(self, value: Conj, conjs: list[Conj]) -> dict[Conj, bool]:
+        """Which of some conjunctions a value satisfies or violates for certain."""
+        held = {conj: True for conj in conjs if set(value).issuperset(conj)}
+        return held | {conj: False for conj in conjs if conj not in held and self._lacks_values([*value, *conj])}
+
+    def _by_sign(self, value: Conj, conjs: list[Conj], most: int) -> list[Case]:
         cases: list[dict[Conj, bool]] = [{}]
         for conj in conjs:
             signs = (True,) if set(value).issuperset(conj) else (True, False)
             cases = [{**case, conj: sign} for case in cases for sign in signs]
             cases = [case for case in cases if not self._lacks_values(_claims(value, case))]
-            if len(cases) > MAX_VARIANTS:
-                raise too_many(len(conjs), MAX_VARIANTS)
+            if len(cases) > most:
+                raise too_many(len(conjs), most)
         return [(self._conjoin(_claims(value, case)), case) for case in cases]
 
     def _signs(
@@ -131,11 +154,22 @@ def _effect(
     case: Mapping[Conj, bool | None], needs: list[tuple[int, Need]], options: list[tuple[int, Need]], name: str | None
 ) -> Effect:
     signs = [(number, option, case[option.conj]) for number, option in options]
-    counts_in = frozenset(i for i, need in needs if case[need.conj])
+    counts_in = frozenset(i for i, need in needs if case.get(need.conj))
     found = {number for number, option, sign in signs if option.high is None and sign}
     absent = {number for number, option, sign in signs if option.high == 0 and sign is False and option.keys.single == name}
     breaks = frozenset(number for number, option, sign in signs if option.high == 0 and sign is not False)
     return Effect(counts_in, frozenset(found | absent if name is not None else found), breaks)
+
+
+def _counted_without_bound(needs: list[tuple[int, Need]], options: list[tuple[int, Need]]) -> set[Conj]:
+    """What no need bounds, and no clause asks for."""
+    others = {need.conj for _, need in needs if need.high is not None} | {option.conj for _, option in options}
+    return {need.conj for _, need in needs} - others
+
+
+def _watched(case: Mapping[Conj, bool], needs: list[tuple[int, Need]]) -> tuple[tuple[int, Conj], ...]:
+    """The needs of which a case does not tell whether they hold."""
+    return tuple((i, need.conj) for i, need in needs if need.conj not in case)
 
 
 def _numbered(clauses: list[Clause]) -> dict[Need, int]:
