@@ -248,6 +248,11 @@ class Engine:
         self.settle()
         self.space.forget()
 
+    def close(self) -> None:
+        """End what computes the model elsewhere: the other ranks of `tensor_parallel`. What is asked after that ends with RankLost."""
+        self.settle()
+        self.runner.close()
+
     def move_blocks(self) -> None:
         """Carry out the transfers of blocks that the KV space has planned."""
         self._plain.move_blocks()
