@@ -62,8 +62,8 @@ class EngineConfig(NamedOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", Path(self.model))
-        positive = ("block_size", "max_batch_tokens", "max_sequences", "max_model_len", "num_kv_blocks", "threads", "tensor_parallel")
-        for name in (*positive, "max_adapter_rank"):
+        positive = ("block_size", "max_batch_tokens", "max_sequences", "max_model_len", "num_kv_blocks", "threads")
+        for name in (*positive, "max_adapter_rank", "tensor_parallel"):
             _require_positive(name, getattr(self, name))
         if self.max_adapters != 0 or isinstance(self.max_adapters, bool):
             _require_positive("max_adapters, where it is not 0,", self.max_adapters)

@@ -249,7 +249,7 @@ class Engine:
         self.space.forget()
 
     def close(self) -> None:
-        """End what computes the model elsewhere: the other ranks of `tensor_parallel`. What is asked after that ends with RankLost."""
+        """End the other ranks of `tensor_parallel`, where there are any: what is asked for after that ends with RankLost."""
         self.settle()
         self.runner.close()
 

@@ -1,4 +1,4 @@
-"""Linear layers of which each rank holds a share: what a model asks of them is the same on all ranks, and where they meet is here."""
+"""Linear layers of which each rank holds a share: a model uses them as any others, and where ranks meet is here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Which share of a model a rank holds: one table for decoders, one for Mamba 2, in the names of `models/layout.py`.
 
-As in Megatron-LM (arXiv:1909.08053) a layer is cut twice: matrices that widen give each rank some rows, whole heads or inner features,
-and those that narrow some columns, so that what ranks compute has only to be added. Experts are whole, some on each rank; embedding
-and head are cut by tokens. Norms, routers and what latent attention has in common are on all ranks.
+As in Megatron-LM (arXiv:1909.08053) a layer is cut twice: matrices that widen give each rank some rows, whole heads or inner
+features, and those that narrow some columns, so that what ranks compute has only to be added. Experts are whole, some on each rank;
+embedding and head are cut by tokens. Norms, routers and what latent attention has in common are on all ranks.
 
 Nothing here knows how a checkpoint stores a matrix, joined or apart: a rule cuts the rows of all parts one under another.
 """
@@ -121,8 +121,10 @@ def _cuts_of_rows(heights: Sequence[int], shares: Sequence[Share]) -> Iterator[C
 
 
 def plan_of(spec: ModelInfo, rank: Rank) -> ParallelPlan:
-    """What a rank holds of a model. Raises ConfigError where there is too little for all ranks, UnsupportedModel for a family that is
-    not computed natively."""
+    """What a rank holds of a model.
+
+    Raises ConfigError where there is too little for all ranks, UnsupportedModel for a family that is not computed natively.
+    """
     shared = {"vocabulary": rank.share(_enough(spec.vocab_size, "tokens", rank))}
     if isinstance(spec, ModelSpec):
         return _decoder_plan(spec, rank, shared)
@@ -174,8 +176,8 @@ def grouped_shares(num_heads: int, num_groups: int, rank: Rank) -> tuple[Share, 
     ranks_per_group, rest = divmod(rank.size, num_groups)
     if rest or ranks_per_group > per_group:
         raise ConfigError(
-            f"tensor_parallel={rank.size} does not fit {num_heads} heads in {num_groups} groups, which are held whole or by as many "
-            f"ranks each; choose {_fitting(num_heads, num_groups)}"
+            f"tensor_parallel={rank.size} does not fit {num_heads} heads in {num_groups} groups, which are held whole or by as "
+            f"many ranks each; choose {_fitting(num_heads, num_groups)}"
         )
     group, number = divmod(rank.number, ranks_per_group)
     within = Rank(number, ranks_per_group).share(per_group)
@@ -199,7 +201,7 @@ def _inner(size: int, rank: Rank) -> Share:
 
 def _enough(count: int, what: str, rank: Rank) -> int:
     if count < rank.size:
-        raise ConfigError(f"tensor_parallel={rank.size} is more than the {count} {what} that this model has; choose at most {count}")
+        raise ConfigError(f"tensor_parallel={rank.size} is more than the {count} {what} of this model; choose at most {count}")
     return count
 
 

@@ -16,11 +16,9 @@ from ..kv_cache.prefix_cache import Restored, Transfer
 from ..models.architecture import DTYPES, ModelInfo
 from ..models.decoder import ForwardBatch
 from ..models.model import Model
-from ..requests.sequence import Sequence
-from ..scheduling.scheduler import Chunk
 from ..sharding.peers import Peers
 from ..sharding.ranks import Rank
-from ..steps.runner import ModelRunner, Packing, packed
+from ..steps.runner import ModelRunner, Packing
 from .messages import FreeAdapter, LoadAdapter, Move, Step
 from .shares import ModelShare
 from .team import Team
@@ -57,15 +55,14 @@ class ParallelRunner(ModelRunner):
             self._team.tell(Move(plain))
             super().move_blocks(transfers)
 
-    def pack(self, chunks: list[Chunk[Sequence]]) -> SharedBatch:
-        packing = packed(chunks)
+    def prepared(self, packing: Packing) -> SharedBatch:
         batch = self.batch(packing)
         return SharedBatch(
             batch.token_ids, batch.positions, batch.logit_rows, batch.attention, batch.adapters, packing._replace(token_ids=[])
         )
 
     def compute(self, batch: ForwardBatch) -> Tensor:
-        assert isinstance(batch, SharedBatch) and batch.packing is not None, "`pack` made it"
+        assert isinstance(batch, SharedBatch) and batch.packing is not None, "`prepared` made it"
         with self._team.together():
             self._team.tell(Step(batch.packing, len(batch.token_ids)))
             self._team.peers.of_first(batch.token_ids)

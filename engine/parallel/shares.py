@@ -1,4 +1,4 @@
-"""A rank's share of a model, ready to be loaded: what of the files it reads, what of an adapter it adds, how its layers meet others."""
+"""A rank's share of a model: what of the files it reads, what of an adapter it adds, how its layers meet those of others."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What a rank holds of a tensor: some of its rows, or some of its columns, whichever way it is stored.
 
-Tensors of checkpoints lie in mapped files. Rows that follow one another stay there; what else is held is copied, and only that is read.
+Tensors of checkpoints lie in mapped files. Rows that follow one another stay there; what else is held is copied, and no more is
+read than that.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from .ranks import Rank
 
+DISTRIBUTED: Any = torch.distributed  # whose groups and stores have no types
 PATIENCE = timedelta(minutes=10)  # for a rank that lives and does not come: loops may be compiled in its first step
 
 
@@ -24,29 +26,28 @@ class Peers:
 
     def __init__(self, rank: Rank) -> None:
         self.rank = rank
-        self._group: torch.distributed.ProcessGroup | None = None
+        self._group: Any = None
+        self._is_on_gpu = False
 
     def connect(self, meeting: Path, device: torch.device) -> None:
         """Meet the others, who all do this, through a file that is not there before. Waits for them."""
-        store = torch.distributed.FileStore(str(meeting), self.rank.size)
-        self.join(store, device)
+        self.join(DISTRIBUTED.FileStore(str(meeting), self.rank.size), device)
 
-    def join(self, store: torch.distributed.Store, device: torch.device) -> None:
+    def join(self, store: Any, device: torch.device) -> None:
         """Meet the others through a store that all of them have."""
+        kind = DISTRIBUTED.ProcessGroupNCCL if device.type == "cuda" else DISTRIBUTED.ProcessGroupGloo
+        options = kind.Options() if device.type == "cuda" else kind._Options()
+        options._timeout = PATIENCE
         if device.type == "cuda":
             torch.cuda.set_device(device)
-            self._group = torch.distributed.ProcessGroupNCCL(store, *self.rank, timeout=PATIENCE)  # type: ignore[call-overload]
-            return
-        kind = torch.distributed.ProcessGroupGloo
-        options = kind._Options()
-        options._timeout, options._devices = PATIENCE, [kind.create_device(hostname="127.0.0.1")]
-        self._group = kind(store, *self.rank, options)
+        else:
+            options._devices = [kind.create_device(hostname="127.0.0.1")]
+        self._group, self._is_on_gpu = kind(store, *self.rank, options), device.type == "cuda"
 
     def leave(self) -> None:
-        """Let go of the others; who waits for them on a GPU waits no longer."""
-        group, self._group = self._group, None
-        if group is not None and hasattr(group, "abort"):
-            group.abort()
+        """Give up on the others, from any thread: on a GPU who waits for them waits no longer. On a CPU their end does that."""
+        if self._group is not None and self._is_on_gpu:
+            self._group.abort()
 
     def sum(self, x: Tensor) -> Tensor:
         """The sum of all ranks' x, the same on all of them. May write into x."""

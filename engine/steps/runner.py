@@ -86,7 +86,11 @@ class ModelRunner:
 
     def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
         """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""
-        return self.batch(packed(chunks))
+        return self.prepared(packed(chunks))
+
+    def prepared(self, packing: Packing) -> ForwardBatch:
+        """A packing as `compute` wants it."""
+        return self.batch(packing)
 
     def batch(self, packing: Packing, token_ids: Tensor | None = None) -> ForwardBatch:
         """The input of a step. `token_ids`: those of the packing, where they are on the device already."""
