@@ -60,6 +60,11 @@ class Driver:
         """What the engine takes of the machine."""
         return self._engine.footprint
 
+    def close(self) -> None:
+        """End what computes the model in other processes; see `Engine.close`."""
+        with self._lock:
+            self._engine.close()
+
     def submit(self, requests: Sequence[Request], *, pushed: bool = False, search: Search | None = None) -> list[int]:
         """Queue requests, all or none, and return their ids. Raises RequestError when one of them can never run.
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from .chat import Reply, Turn, reply_of
 from .constraint_choice import ConstraintOptions
@@ -124,6 +124,19 @@ class LLM:
         self.driver = Driver(engine, _sessions(engine, folder, self.features, _variant(self.config)))
         self.canonical = engine.canonical  # which tokens follow one another as the tokenizer writes texts
         self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style, engine.limits)
+
+    def close(self) -> None:
+        """End the processes of `tensor_parallel`, as the end of this program does; without them there is nothing to end.
+
+        Requests that run, and those that come later, end with the error RankLost.
+        """
+        self.driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def default_sampling(self) -> SamplingParams:

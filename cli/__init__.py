@@ -1,5 +1,5 @@
 """The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `schema`, `grammar`, `conformance`,
-`doctor`.
+`verify-parallel`, `doctor`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.
@@ -113,6 +113,14 @@ def forward_to_grammar(context: typer.Context) -> None:
 def forward_to_conformance(context: typer.Context) -> None:
     """Ask engines about cases with known verdicts."""
     from .conformance import command
+
+    _run(command(), context)
+
+
+@app.command("verify-parallel", cls=Forwarded)
+def forward_to_verify_parallel(context: typer.Context) -> None:
+    """Compare a model on several devices with the same on one, token for token."""
+    from .verify_parallel import command
 
     _run(command(), context)
 

@@ -57,6 +57,7 @@ class EngineConfig(NamedOptions):
     num_kv_blocks: int | None = None  # None: from kv_memory_fraction, never more than can be used
     kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
     cpu_offload_gb: float = 0.0  # of layers that stay in host memory and come to the GPU when they are needed
+    tensor_parallel: int = 1  # GPUs, or processes on a CPU, that compute every layer together, each with a share of it
     max_adapters: int = 8  # LoRA adapters that may be loaded at once; they take memory when they are. 0: none may
     max_adapter_rank: int = 64  # the highest rank of their matrices
     threads: int | None = None  # CPU threads of a step; None: one for a small model, else as PyTorch is set
@@ -64,7 +65,7 @@ class EngineConfig(NamedOptions):
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", Path(self.model))
         positive = ("block_size", "max_batch_tokens", "max_sequences", "max_model_len", "num_kv_blocks", "threads")
-        for name in (*positive, "max_adapter_rank"):
+        for name in (*positive, "max_adapter_rank", "tensor_parallel"):
             _require_positive(name, getattr(self, name))
         if self.max_adapters != 0 or isinstance(self.max_adapters, bool):
             _require_positive("max_adapters, where it is not 0,", self.max_adapters)
@@ -112,6 +113,8 @@ def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
         raise ConfigError(
             f'kv_dtype="{config.kv_dtype}" is for a CPU; on "{device}" the cache has the model\'s dtype: use "auto" or "fp8"'
         )
+    if config.tensor_parallel > 1:
+        _check_ranks(config, device)
     default_fraction = 0.9 if device.type == "cuda" else 0.3
     max_model_len = _resolve_max_model_len(config.max_model_len, spec)
     has_whole_blocks = config.kv_layout == "contiguous" or spec.is_recurrent  # a state is one block too
@@ -139,6 +142,21 @@ def resolve_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f'device "{name}" was asked for, but PyTorch sees {torch.cuda.device_count()} CUDA devices')
     return device
+
+
+def device_of_rank(config: EngineConfig, number: int) -> torch.device:
+    """Where a rank of a resolved config computes: GPUs follow one another from that of rank 0 on."""
+    device = torch.device(config.device)
+    return torch.device("cuda", (device.index or 0) + number) if device.type == "cuda" else device
+
+
+def _check_ranks(config: EngineConfig, device: torch.device) -> None:
+    """Raises ConfigError where there are not as many devices, or with what is for one."""
+    asked = f"tensor_parallel={config.tensor_parallel}"
+    if device.type == "cuda" and (device.index or 0) + config.tensor_parallel > torch.cuda.device_count():
+        raise ConfigError(f"{asked} from device {device.index or 0} on, but PyTorch sees {torch.cuda.device_count()} CUDA devices")
+    if config.cpu_offload_gb:
+        raise ConfigError(f"{asked} and cpu_offload_gb do not go together: more ranks hold less each; leave out one")
 
 
 def _resolve_kernels(backend: Backend, device: torch.device) -> Backend:

@@ -248,6 +248,11 @@ class Engine:
         self.settle()
         self.space.forget()
 
+    def close(self) -> None:
+        """End the other ranks of `tensor_parallel`, where there are any: what is asked for after that ends with RankLost."""
+        self.settle()
+        self.runner.close()
+
     def move_blocks(self) -> None:
         """Carry out the transfers of blocks that the KV space has planned."""
         self._plain.move_blocks()

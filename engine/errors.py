@@ -15,6 +15,7 @@ EngineError
     ├── ModelFailure       the forward pass raises, also when this sequence is computed alone
     ├── InvalidLogits      the forward pass gives no numbers, also then
     ├── SamplerFailure     drawing a token raises
+    ├── RankLost           one of the processes that compute the model together has ended; ends all requests
     └── EngineFailure      planning a step raises whenever this sequence is there
 """
 
@@ -125,3 +126,7 @@ class SamplerFailure(InternalError):
 
 class EngineFailure(InternalError):
     """Planning a step, or moving blocks for it, raises whenever this sequence takes part."""
+
+
+class RankLost(InternalError):
+    """One of the processes that compute a model together (`tensor_parallel`) has ended, and with it all of them."""

@@ -26,12 +26,17 @@ from .features import EngineFeatures
 from .gguf.files import is_gguf
 from .limits import Limits
 from .models.architecture import DTYPES, ModelInfo, ModelSpec
-from .models.layout import head_name
+from .models.layout import Portion, head_name
 from .models.linear import Adapt
 from .models.model import Model, load_model
 from .models.spec import read_spec
 from .models.tokenizer import Tokenizer, load_tokenizer
+from .parallel.plan import plan_of
+from .parallel.runner import ParallelRunner, SharedSlots
+from .parallel.shares import ModelShare
+from .parallel.team import Team, team_of
 from .quantization.plan import Plan
+from .sharding.ranks import Rank
 from .steps.runner import ModelRunner
 
 
@@ -50,23 +55,35 @@ def load(
     """Load the model that `config` names, and adapters. Raises ConfigError (one line, naming file or setting) when it cannot."""
     spec = _quantized(read_spec(config.model), config)
     resolved = resolve(config, spec)
-    tokenizer = load_tokenizer(resolved.model, spec)
-    assert resolved.max_model_len is not None
     features = features or EngineFeatures()
-    if resolved.cpu_offload_gb and features.cuda_graphs:
-        raise ConfigError("cuda_graphs cannot capture layers that are streamed from host memory (cpu_offload_gb): leave out one")
-    registry = _registry(resolved, spec)
-    adapt = None
-    if registry is not None:
-        adapt = partial(AdaptedLinears, slots=registry.slots, modules=modules_of(spec), head=head_name(spec))
-    model = _model(resolved.model, spec, resolved, resolved.max_model_len, adapt, int(resolved.cpu_offload_gb * 1e9))
-    _load_adapters(registry, spec, adapters or {})  # before the cache takes the memory that is left
-    limits = _limits(resolved, model, config.max_model_len)
-    threads = threads_for(resolved.threads, model.num_bytes, is_compiled=resolved.products in COMPILED)
-    runner = _runner(model, resolved, limits, features, None if registry is None else registry.slots)
-    draft = _draft_runner(features, resolved, limits, spec)
-    engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry)
+    _check_together(resolved, features)
+    if resolved.tensor_parallel > 1:
+        plan_of(spec, Rank(0, resolved.tensor_parallel))  # what is refused is told before ranks are started
+    with team_of(resolved, spec) as team:
+        tokenizer = load_tokenizer(resolved.model, spec)
+        slots = slots_of(resolved, spec, team)
+        registry = None if slots is None else AdapterRegistry(spec, slots, resolved.max_adapter_rank)
+        model = model_of(resolved, spec, slots, None if team is None else ModelShare(spec, team.peers, slots))
+        if team is not None:
+            team.answers()  # all shares are loaded
+        _load_adapters(registry, spec, adapters or {})  # before the cache takes the memory that is left
+        limits = _limits(resolved, model, config.max_model_len, team)
+        runner = _runner(model, resolved, limits, features, slots, team)
+        draft = _draft_runner(features, resolved, limits, spec)
+        threads = threads_of(resolved, model)
+        engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry)
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
+
+
+def _check_together(config: EngineConfig, features: EngineFeatures) -> None:
+    """Raises ConfigError for what does not go together."""
+    if config.cpu_offload_gb and features.cuda_graphs:
+        raise ConfigError("cuda_graphs cannot capture layers that are streamed from host memory (cpu_offload_gb): leave out one")
+    if config.tensor_parallel > 1 and features.automaton == "device":
+        raise ConfigError(
+            f'tensor_parallel={config.tensor_parallel} has the host tell all ranks of each step; automaton="device" takes steps of '
+            "which the host does not know yet: leave out one"
+        )
 
 
 def _quantized(spec: ModelInfo, config: EngineConfig) -> ModelInfo:
@@ -84,29 +101,70 @@ def _quantized(spec: ModelInfo, config: EngineConfig) -> ModelInfo:
     return replace(spec, quantization=config.quantization)
 
 
+def model_of(config: EngineConfig, spec: ModelInfo, slots: AdapterSlots | None = None, share: ModelShare | None = None) -> Model:
+    """The model of a resolved config, or a rank's share of it, whose layers look into `slots`."""
+    assert config.max_model_len is not None, "the config is resolved"
+    adapt: Adapt | None = None
+    if share is not None:
+        adapt = share.linears
+    elif slots is not None:
+        adapt = partial(AdaptedLinears, slots=slots, modules=modules_of(spec), head=head_name(spec))
+    portion, offload_bytes = None if share is None else share.portion, int(config.cpu_offload_gb * 1e9)
+    return _model(config.model, spec, config, config.max_model_len, adapt, offload_bytes, portion)
+
+
 def _model(
-    folder: Path, spec: ModelInfo, config: EngineConfig, longest: int, adapt: Adapt | None = None, offload_bytes: int = 0
+    folder: Path,
+    spec: ModelInfo,
+    config: EngineConfig,
+    longest: int,
+    adapt: Adapt | None = None,
+    offload_bytes: int = 0,
+    portion: Portion | None = None,
 ) -> Model:
     dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
     return load_model(
         folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, adapt=adapt,
-        is_compiled=config.products in COMPILED, offload_bytes=offload_bytes,
+        is_compiled=config.products in COMPILED, offload_bytes=offload_bytes, portion=portion,
     )  # fmt: skip
 
 
 def _runner(
-    model: Model, config: EngineConfig, limits: Limits, features: EngineFeatures, adapters: AdapterSlots | None = None
+    model: Model,
+    config: EngineConfig,
+    limits: Limits,
+    features: EngineFeatures,
+    adapters: AdapterSlots | None = None,
+    team: Team | None = None,
 ) -> ModelRunner:
-    cache = model.allocate_cache(limits.num_blocks, limits.block_size)
-    return ModelRunner(model, cache, METHODS[config.attention], features.num_host_blocks, adapters)
+    cache, method = model.allocate_cache(limits.num_blocks, limits.block_size), METHODS[config.attention]
+    if team is None:
+        return ModelRunner(model, cache, method, features.num_host_blocks, adapters)
+    team.begin(limits.num_blocks, features.num_host_blocks, model.device)
+    return ParallelRunner(team, model, cache, method, features.num_host_blocks, adapters)
 
 
-def _registry(config: EngineConfig, spec: ModelInfo) -> AdapterRegistry | None:
+def slots_of(config: EngineConfig, spec: ModelInfo, team: Team | None = None) -> AdapterSlots | None:
     """Where adapters of this model are kept; None where there can be none."""
     if not config.max_adapters or not takes_adapters(spec):
         return None
-    slots = AdapterSlots(config.max_adapters, DTYPES[config.dtype], torch.device(config.device), config.kernels)
-    return AdapterRegistry(spec, slots, config.max_adapter_rank)
+    if team is not None:
+        return SharedSlots(team, spec, config)
+    return AdapterSlots(config.max_adapters, DTYPES[config.dtype], torch.device(config.device), config.kernels)
+
+
+def threads_of(config: EngineConfig, model: Model) -> int | None:
+    """CPU threads of a step; ranks of one machine share its cores."""
+    threads = threads_for(config.threads, model.num_bytes, is_compiled=config.products in COMPILED)
+    if config.tensor_parallel == 1 or config.threads is not None or model.device.type != "cpu":
+        return threads
+    return max(1, (threads or torch.get_num_threads()) // config.tensor_parallel)
+
+
+def num_blocks_of(config: EngineConfig, model: Model) -> int:
+    """For how many blocks of the cache there is room. Raises ConfigError where there is none for one."""
+    sharing = config.tensor_parallel if model.device.type == "cpu" else 1  # ranks of the same memory
+    return resolve_num_blocks(config, model.block_bytes(config.block_size), free_bytes(model.device) // sharing)
 
 
 def _load_adapters(registry: AdapterRegistry | None, spec: ModelInfo, adapters: Mapping[str, str | os.PathLike[str]]) -> None:
@@ -134,9 +192,9 @@ def _draft_runner(
     return _runner(model, config, limits, features)
 
 
-def _limits(config: EngineConfig, model: Model, wanted_len: int | None) -> Limits:
-    num_blocks = resolve_num_blocks(config, model.block_bytes(config.block_size), free_bytes(model.device))
-    return limits_of(config, num_blocks, wanted_len)
+def _limits(config: EngineConfig, model: Model, wanted_len: int | None, team: Team | None) -> Limits:
+    num_blocks = num_blocks_of(config, model)
+    return limits_of(config, num_blocks if team is None else min(num_blocks, team.num_blocks()), wanted_len)
 
 
 def _with_limits(config: EngineConfig, limits: Limits) -> EngineConfig:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from ...constraints.base.errors import ConstraintLimit
-from ..errors import EngineFailure, InternalError, SamplerFailure
+from ..errors import EngineFailure, InternalError, RankLost, SamplerFailure
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
 from ..scheduling.roster import Roster
@@ -62,7 +62,16 @@ class Faults:
         scheduler.restart_users(lost)
 
     def begin_anew(self, error: Exception) -> None:
-        """A step failed as a whole: all sequences go on from what they have produced, one after another."""
+        """A step failed as a whole: all sequences go on from what they have produced, one after another.
+
+        Where ranks are lost nothing goes on: all requests end.
+        """
+        if isinstance(error, RankLost):
+            logger.error("%s", error)
+            for sequence in list(self._roster.unfinished()):
+                self._count()
+                self.contain(sequence, sequence.fail, error)
+            return
         logger.error("a step failed as a whole; all sequences begin anew", exc_info=error)
         guilty = self._roster.quarantine.begin(self._roster.computed())
         if guilty is not None:

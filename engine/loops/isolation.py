@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from ..errors import RankLost
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -24,6 +26,8 @@ def by_halves(items: list[T], run: Callable[[list[T]], R]) -> Iterator[tuple[lis
         group, was_alone = waiting.pop()
         try:
             result: R | Exception = run(group)
+        except RankLost:  # no other group would fare better
+            raise
         except Exception as error:
             if len(group) == len(items) and not was_alone:
                 logger.warning("failed for %d together, now tried apart", len(group), exc_info=True)

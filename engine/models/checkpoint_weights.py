@@ -25,7 +25,7 @@ from ...kernels.quantized.experts import stacked_codes
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
 from ..device.memory import drop_pages, free_bytes
-from ..errors import WeightError
+from ..errors import UnsupportedModel, WeightError
 from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
 from ..offload.layer_stream import LayerStream
 from ..quantization.linears import (
@@ -40,11 +40,12 @@ from ..quantization.linears import (
 from ..quantization.online import OnlineKind, can_quantize, quantized
 from ..quantization.plan import Plan
 from ..quantization.scheme import FLOATS, BadTensor, Scheme, Stored
+from ..sharding.cuts import Cut
 from .architecture import ModelSpec
-from .layout import Shape, Source, sources_of
+from .layout import Portion, Shape, Source, sources_of
 from .linear import DenseLinear, DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
 from .packed_linear import PackedEmbedding, PackedLinear, PackedRows
-from .weights import Checkpoint, check_checkpoint, finished, open_checkpoint
+from .weights import Checkpoint, check_checkpoint, finished, held, open_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -110,16 +111,18 @@ def read_decoder_weights(
     *,
     is_compiled: bool = False,
     offload_bytes: int = 0,
+    portion: Portion | None = None,
 ) -> DecoderWeights:
     """All tensors of `spec`, checked before any is read, as they are stored or converted to `dtype`, on `device`.
 
     `backend` says who computes products with packed matrices. `is_compiled`: matrices in floating point stay as they are stored,
     and are multiplied by the compiled code of `kernels/cpu`. Layers stay in host memory so that the device holds `offload_bytes`
-    less.
-    Raises ModelFolderError when a file is missing or damaged, WeightError when a tensor is missing, unknown, misshaped or wrong.
+    less. `portion`: what of the model is read, where that is not all.
+    Raises ModelFolderError when a file is missing or damaged, WeightError when a tensor is missing, unknown, misshaped or wrong,
+    UnsupportedModel where codes cannot be held in portions.
     """
     with open_checkpoint(folder) as checkpoint:
-        reader = _Reader(checkpoint, spec, dtype, device, backend, is_compiled)
+        reader = _Reader(checkpoint, spec, dtype, device, backend, is_compiled, portion)
         reader.check()
         reader.plan_memory(folder)
         return reader.read(offload_bytes)
@@ -131,6 +134,11 @@ class Plain:
 
     name: str
     shape: Shape
+    cut: Cut | None = None  # what of it is held; None: all
+
+    @property
+    def held(self) -> Shape:
+        return self.shape if self.cut is None else self.cut.shape(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,11 @@ class Coded:
     shape: Shape
     stored: tuple[Stored, ...]
     names: Mapping[str, str]  # of the tensors that are there, in the checkpoint, by ours
+    cut: Cut | None = None  # what of the matrix is held; None: all
+
+    @property
+    def held(self) -> Shape:
+        return self.shape if self.cut is None else self.cut.shape(self.shape)
 
 
 Part = Plain | Coded
@@ -191,14 +204,21 @@ class _Reader:
         device: torch.device,
         backend: Backend,
         is_compiled: bool,
+        portion: Portion | None,
     ) -> None:
         self.checkpoint, self.spec, self.dtype, self.device = checkpoint, spec, dtype, device
         self.backend, self.is_compiled = backend, is_compiled
         self.plan = spec.quantization if isinstance(spec.quantization, Plan) else None
         self.online: OnlineKind | None = None if isinstance(spec.quantization, Plan) else spec.quantization
         parts = Parts(checkpoint, spec.prefix, self.plan)
-        self.sources = sources_of(spec)
-        self.parts = {name: [parts.part(*part) for part in source.parts] for name, source in self.sources.items()}
+        self.whole = [parts.part(*part) for source in sources_of(spec).values() for part in source.parts]
+        self.sources = sources_of(spec) if portion is None else portion.sources
+        self.parts = {
+            name: [replace(parts.part(theirs, shape), cut=cut) for theirs, shape, cut in source.held()]
+            for name, source in self.sources.items()
+        }
+        experts = (spec if portion is None else portion.spec).experts  # type: ignore[attr-defined]
+        self.num_experts: int = 0 if experts is None else experts.count
         self.keeps_halves = device.type == "cpu" and (is_compiled or spec.quantization is not None)
         self.kept = (*HALVES, "F32") if is_compiled else HALVES  # what may stay as it is stored
         self.weights: dict[str, Tensor] = {}
@@ -212,7 +232,7 @@ class _Reader:
         expected: dict[str, tuple[Shape, ...]] = {}
         types: dict[str, tuple[str, ...]] = {}
         coded = set()
-        for part in (part for parts in self.parts.values() for part in parts):
+        for part in self.whole:
             if isinstance(part, Plain):
                 expected[part.name] = (part.shape,)
                 continue
@@ -273,12 +293,15 @@ class _Reader:
     def _bytes(self, name: str, part: Part) -> int:
         """In memory; of what is quantised while it is loaded without its scales."""
         if isinstance(part, Coded):
-            return sum(map(self.checkpoint.num_bytes, part.names.values()))
+            return sum(map(self.checkpoint.num_bytes, part.names.values())) * math.prod(part.held) // math.prod(part.shape)
         if self._becomes_codes(name, part):
-            return math.prod(part.shape) * (4 if self.online == "int4" else 8) // 8
-        return self.checkpoint.num_bytes(part.name) if self._stays_half(name, part) else math.prod(part.shape) * self.dtype.itemsize
+            return math.prod(part.held) * (4 if self.online == "int4" else 8) // 8
+        stored = self.checkpoint.num_bytes(part.name) // math.prod(part.shape)
+        return math.prod(part.held) * (stored if self._stays_half(name, part) else self.dtype.itemsize)
 
     def _stays_mapped(self, name: str, part: Part) -> bool:
+        if part.cut is not None and part.cut.copies:
+            return False
         if isinstance(part, Coded):
             return part.scheme.is_in_place
         is_as_stored = self._is_stored_as_computed(part) or self._stays_half(name, part)
@@ -310,8 +333,7 @@ class _Reader:
             if f"{name}.bias" in self.weights and isinstance(joined, CompiledLinear | JoinedLinear | PackedLinear):
                 self.made[name] = (replace(joined, bias=self.weights[f"{name}.bias"]),)
         stream = None if host is None else host.stream()
-        num_experts = 0 if self.spec.experts is None else self.spec.experts.count
-        linears = MadeLinears(self.made, self.embeddings, self.weights, self.stacks, num_experts)
+        linears = MadeLinears(self.made, self.embeddings, self.weights, self.stacks, self.num_experts)
         return DecoderWeights(self.weights, linears, stream)
 
     def _host_layers(self, wanted: int) -> HostLayers:
@@ -360,12 +382,14 @@ class _Reader:
             self.made["embedding"] = (PackedLinear(self._packed((half,))),)
             return
         matrix, _ = self._codes(part)
+        if part.cut is not None:
+            matrix = part.cut.codes(matrix) or matrix
         self._hold("embedding.0", matrix)
         self.embeddings["embedding"] = ScaledEmbedding(matrix, self.dtype)
         self.made["embedding"] = (self._joined((ScaledLinear(matrix, backend=self.backend),)),)
 
     def _make_linear(self, ours: str, parts: list[Part]) -> None:
-        source, rows = self.sources[f"{ours}.weight"], torch.arange(sum(part.shape[0] for part in parts))
+        source, rows = self.sources[f"{ours}.weight"], torch.arange(sum(part.held[0] for part in parts))
         finished_rows = rows if source.finish is None else source.finish(rows)
         order = None if torch.equal(finished_rows, rows) else finished_rows.to(self.device)
         halves = [part for part in parts if isinstance(part, Plain) and self._stays_half(f"{ours}.weight", part)]
@@ -377,7 +401,7 @@ class _Reader:
 
     def _device_bytes(self, name: str, part: Part) -> int:
         """What a part takes, of which nothing is mapped."""
-        return self._bytes(name, part) if self._is_lazy(name) else math.prod(part.shape) * self.dtype.itemsize
+        return self._bytes(name, part) if self._is_lazy(name) else math.prod(part.held) * self.dtype.itemsize
 
     def _make_stack(self, ours: str, parts: list[Part]) -> None:
         codes = [self._codes(part) for part in parts]
@@ -388,8 +412,7 @@ class _Reader:
         self.stacks[ours] = Stack(matrices, codes[0][1])
 
     def _make_experts(self, ours: str, parts: list[Part]) -> None:
-        assert self.spec.experts is not None
-        each, linears = len(parts) // self.spec.experts.count, self._linears(ours, parts)
+        each, linears = len(parts) // self.num_experts, self._linears(ours, parts)
         groups = (linears[begin : begin + each] for begin in range(0, len(linears), each))
         self.made[ours] = tuple(group[0] if each == 1 and not self.is_compiled else self._joined(group) for group in groups)
 
@@ -417,7 +440,7 @@ class _Reader:
 
     def _half(self, name: str, part: Plain) -> Packed:
         """The matrix as blocks of one number."""
-        data = self.checkpoint.tensor(part.name)
+        data = held(self.checkpoint.tensor(part.name), part.cut)
         self.weights[f"{name}.weight"] = data
         return Packed(BLOCK_TYPES[self.checkpoint.dtype(part.name)], data.view(torch.uint8))
 
@@ -427,6 +450,11 @@ class _Reader:
     def _linear(self, name: str, part: Part, of: str) -> Linear:
         if isinstance(part, Coded) or self._becomes_codes(of, part):
             matrix, rounding = self._codes(part)
+            cut = None if part.cut is None else part.cut.codes(matrix)
+            if part.cut is not None and cut is None:  # through what has a scale in common
+                self.weights[f"{name}.weight"] = part.cut.tensor(scaled.dequantize(matrix)).to(self.dtype)
+                return DenseLinear(self.weights[f"{name}.weight"])
+            matrix = cut or matrix
             self._hold(name, matrix)
             return ScaledLinear(matrix, rounding, self.backend)
         if self._stays_half(of, part):
@@ -454,14 +482,19 @@ class _Reader:
         assert self.plan is not None
         if rounding is None or not self.plan.rounds_inputs:
             return matrix.to(self.device), None
+        if part.cut is not None and part.cut.axis == 1 and rounding.scale is None:
+            raise UnsupportedModel(
+                f"{part.module}: its inputs are rounded by scales that all their columns have in common, of which each rank of "
+                "tensor_parallel has some; set quantized_activations=False, or tensor_parallel=1"
+            )
         scale, zero = (None if tensor is None else tensor.to(self.device) for tensor in (rounding.scale, rounding.zero))
         return matrix.to(self.device), replace(rounding, scale=scale, zero=zero)
 
     def _numbers(self, part: Part, source: Source) -> Tensor:
         if isinstance(part, Coded):
-            return scaled.dequantize(self._codes(part)[0]).to(source.dtype or self.dtype)
+            return held(scaled.dequantize(self._codes(part)[0]), part.cut).to(source.dtype or self.dtype)
         weight = self.checkpoint.tensor(part.name)
-        numbers = weight.to(self.device, source.dtype or self.dtype)
+        numbers = held(weight, part.cut).to(self.device, source.dtype or self.dtype)
         drop_pages(weight, [numbers])
         return numbers
 

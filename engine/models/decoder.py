@@ -26,7 +26,7 @@ from .architecture import ModelSpec, NormSpec
 from .checkpoint_weights import read_decoder_weights
 from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
-from .layout import head_name
+from .layout import Portion, head_name
 from .linear import Adapt, DenseLinears, Linear, Linears
 from .modules import Experts, Mlp, Norm, Rotation
 from .packed_linear import PackedLinear
@@ -50,7 +50,8 @@ class Decoder:
     `weights` are all tensors that the model holds, by the names of `layout.sources_of(spec)`. `linears` makes its linear layers;
     None: dense ones, of `weights`; `adapt` wraps them. `backend` says whether Triton kernels compute what lies between the matrix
     products, "auto": on a GPU; `is_compiled` that the compiled code of `kernels/cpu` does, as far as it can. `kv_dtype` is what
-    the KV cache holds, the weights' dtype or fp8. `stream` has the layers whose weights are in host memory.
+    the KV cache holds, the weights' dtype or fp8. `stream` has the layers whose weights are in host memory. Where a model is not
+    `is_whole`, other ranks hold the rest, and its layers meet theirs in products, so that no step is one call of compiled code.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Decoder:
         adapt: Adapt | None = None,
         is_compiled: bool = False,
         stream: LayerStream | None = None,
+        is_whole: bool = True,
     ) -> None:
         self.spec, self.is_compiled = spec, is_compiled
         plain = linears or DenseLinears(weights)
@@ -78,7 +80,7 @@ class Decoder:
         self.layers = tuple(layer if stream is None else stream.wrap(index, layer) for index, layer in enumerate(layers))
         self._final_norm = build.norm("final_norm")
         self._compiled_steps = None
-        if is_compiled and stream is None:
+        if is_compiled and stream is None and is_whole:
             self._compiled_steps = compiled_steps(spec, layers, self._final_norm, plain.linear, head_name(spec))
         self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
         self._turns = [(frequencies.to(self.device), factor) for frequencies, factor in map(inverse_frequencies, spec.ropes)]
@@ -334,23 +336,26 @@ def load_decoder(
     *,
     is_compiled: bool = False,
     offload_bytes: int = 0,
+    portion: Portion | None = None,
 ) -> Decoder:
     """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend`, `kv_dtype`, `adapt` as in `Decoder`.
 
     `folder` may be a GGUF file: its matrices stay in their blocks. `is_compiled` is as in `read_gguf_weights`, for folders as in
     `read_decoder_weights`. `offload_bytes`: so many bytes of layers less are on the device; they stay in host memory and are
-    streamed (`engine/offload/`).
+    streamed (`engine/offload/`). `portion`: what of the model is loaded, of which `adapt` makes one with the other ranks'.
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for,
     UnsupportedModel when one is of a type that cannot be read.
     """
     if offload_bytes and is_compiled:
         raise ValueError("compiled products point to the memory that matrices lie in: they cannot be streamed")
+    own = spec if portion is None else portion.spec
+    assert isinstance(own, ModelSpec), "a portion of a decoder is one"
     if is_gguf(folder):
         weights, linears, stream = read_gguf_weights(
-            folder, spec, dtype, device, is_compiled=is_compiled, backend=backend, offload_bytes=offload_bytes
+            folder, spec, dtype, device, is_compiled=is_compiled, backend=backend, offload_bytes=offload_bytes, portion=portion
         )
-        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, is_compiled, stream)
+        return Decoder(own, weights, backend, kv_dtype, linears, adapt, is_compiled, stream, is_whole=portion is None)
     weights, made, stream = read_decoder_weights(
-        folder, spec, dtype, device, backend, is_compiled=is_compiled, offload_bytes=offload_bytes
+        folder, spec, dtype, device, backend, is_compiled=is_compiled, offload_bytes=offload_bytes, portion=portion
     )
-    return Decoder(spec, weights, backend, kv_dtype, made, adapt, is_compiled, stream)
+    return Decoder(own, weights, backend, kv_dtype, made, adapt, is_compiled, stream, is_whole=portion is None)

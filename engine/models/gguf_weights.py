@@ -24,9 +24,11 @@ from ..gguf.reader import StoredTensor
 from ..offload.host_layers import HostLayers, bytes_by_layer, chosen_layers
 from ..offload.layer_stream import LayerStream
 from ..quantization.linears import Stack
+from ..sharding.cuts import Cut
 from .architecture import ModelSpec
-from .layout import Shape, Source, sources_of
+from .layout import Portion, Shape, Source, sources_of
 from .packed_linear import PackedLinears, PackedRows
+from .weights import held
 
 logger = logging.getLogger(__name__)
 
@@ -52,16 +54,19 @@ def read_gguf_weights(
     is_compiled: bool = False,
     backend: Backend = "auto",
     offload_bytes: int = 0,
+    portion: Portion | None = None,
 ) -> GgufWeights:
     """All tensors of `spec`, checked, as the file has them or converted to `dtype`, on `device`.
 
     `is_compiled`: matrices are multiplied by the compiled code of `kernels/cpu`, which must be available.
     `backend` says who computes other products with blocks. Layers stay in host memory so that the device holds `offload_bytes`
-    less.
+    less. `portion`: what of the model is read, where that is not all; a matrix that is cut through its blocks becomes numbers.
     Raises WeightError where a tensor is missing, unknown or misshaped, UnsupportedModel for a type that cannot be read.
     """
     checkpoint, sources = GgufCheckpoint(open_gguf(path), spec), sources_of(spec)
     checkpoint.check(sources.values())
+    if portion is not None:
+        sources = portion.sources
     stacked = checkpoint.stackable(sources) if uses_triton(backend, device) else frozenset()
     host = None
     if offload_bytes:
@@ -89,7 +94,8 @@ def read_gguf_weights(
         named = {f"{ours}.blocks.{number}": data for number, data in enumerate(blocks)}
         _park(host, named)
         weights |= named
-    num_experts = 0 if spec.experts is None else spec.experts.count
+    experts = (spec if portion is None else portion.spec).experts  # type: ignore[attr-defined]
+    num_experts = 0 if experts is None else experts.count
     return GgufWeights(weights, PackedLinears(packed, weights, dtype, stacks, num_experts), None if host is None else host.stream())
 
 
@@ -118,7 +124,12 @@ class GgufCheckpoint:
     def stays_packed(self, source: Source, device: torch.device) -> bool:
         """Whether all parts are matrices that can be multiplied in turn. Experts are only where products may wait: on a CPU."""
         is_kind = source.holds == "rows" or (source.holds == "experts" and device.type == "cpu")
-        return is_kind and all(self._find(name).type in BLOCK_TYPES for name, _ in source.parts)
+        return is_kind and all(self._is_whole_blocks(name, cut) for name, _, cut in source.held())
+
+    def _is_whole_blocks(self, name: str, cut: Cut | None) -> bool:
+        """Whether the part is a matrix in blocks, and what is held of it is blocks."""
+        kind = BLOCK_TYPES.get(self._find(name).type)
+        return kind is not None and (cut is None or cut.fits_blocks(kind.num_weights))
 
     def stackable(self, sources: Mapping[str, Source]) -> frozenset[str]:
         """The names of ours that are the matrices of experts, all of a layer's gate and up of one type, and its down.
@@ -135,7 +146,7 @@ class GgufCheckpoint:
 
     def stack(self, source: Source, device: torch.device) -> Packed:
         """All experts' matrices, one under another."""
-        found = stacked_blocks([self._blocks(name, device) for name, _ in source.parts])
+        found = stacked_blocks([self._blocks(name, device, cut) for name, _, cut in source.held()])
         assert found is not None, "`stackable` has made sure"
         return found
 
@@ -147,9 +158,9 @@ class GgufCheckpoint:
 
     def packed(self, source: Source, device: torch.device) -> tuple[PackedRows, ...]:
         """One matrix, or one for each expert."""
-        parts = [self._blocks(name, device) for name, _ in source.parts]
+        parts = [self._blocks(name, device, cut) for name, _, cut in source.held()]
         if source.holds == "experts":
-            per_expert = len(parts) // self._spec.experts.count if self._spec.experts is not None else 1
+            per_expert = len(source.parts) // self._spec.experts.count if self._spec.experts is not None else 1
             groups = (tuple(parts[begin : begin + per_expert]) for begin in range(0, len(parts), per_expert))
             return tuple(PackedRows(group) for group in groups)
         rows = torch.arange(sum(part.num_rows for part in parts))
@@ -158,7 +169,7 @@ class GgufCheckpoint:
 
     def read(self, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
         """The tensor as numbers."""
-        parts = [self._numbers(name).to(device, source.dtype or dtype) for name, _ in source.parts]
+        parts = [held(self._numbers(name), cut).to(device, source.dtype or dtype) for name, _, cut in source.held()]
         joined = parts[0] if len(parts) == 1 else torch.cat(parts)
         return joined if source.finish is None else source.finish(joined)
 
@@ -203,9 +214,11 @@ class GgufCheckpoint:
             self._fail(f"tensors {keys.name} and {values.name} have shapes {list(keys.shape)} and {list(values.shape)}")
         return keys, values
 
-    def _blocks(self, name: str, device: torch.device) -> Packed:
+    def _blocks(self, name: str, device: torch.device, cut: Cut | None) -> Packed:
         stored = self._find(name)
-        return Packed(BLOCK_TYPES[stored.type], stored.data.reshape(-1, stored.data.shape[-1]).to(device))
+        whole = Packed(BLOCK_TYPES[stored.type], stored.data.reshape(-1, stored.data.shape[-1]))
+        part = whole if cut is None else cut.blocks(whole)
+        return Packed(part.type, part.data.to(device))
 
     def _numbers(self, name: str) -> Tensor:
         """A tensor in float32, with the values and the shape that a checkpoint of transformers has."""

@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ..sharding.cuts import Cut
 from .architecture import ExpertSpec, LatentSpec, ModelInfo, ModelSpec
 
 Shape = tuple[int, ...]
@@ -30,9 +31,25 @@ class Source:
     holds: Literal["rows", "experts", "values"] = "values"
     """What may stay packed: "rows" of a matrix that only multiplies or is looked up, which `finish` does no more than permute; of
     the matrices of all "experts", count times as many parts as one has."""
+    cuts: tuple[Cut, ...] | None = None  # what a rank of several holds of each part, and `finish` gets; None: all
+
+    def held(self) -> list[tuple[str, Shape, Cut | None]]:
+        """(name, shape, what is held) of each part of which something is. The shape is that of the whole part."""
+        if self.cuts is None:
+            return [(*part, None) for part in self.parts]
+        return [(*part, cut) for part, cut in zip(self.parts, self.cuts, strict=True) if cut.ranges]
 
 
 Sources = dict[str, Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one rank of several holds of a model."""
+
+    spec: ModelInfo  # that of the model, with the sizes that are left
+    sources: Sources  # with `cuts`; without what other ranks hold alone
+    mean_squares: Callable[[Tensor], Tensor] | None = None  # of groups of heads that several ranks share (`mamba.py`)
 
 
 def sources_of(spec: ModelSpec) -> Sources:

@@ -7,7 +7,7 @@ every sequence, decoding or not, is one batched step. Where states are kept: `st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, rms_norm, silu, softplus
+from torch.nn.functional import rms_norm, silu, softplus
 
 from ..attention.methods import Attend, fused
 from ..attention.paged import Span
@@ -23,7 +23,7 @@ from ..errors import UnsupportedModel
 from .architecture import ModelInfo
 from .decoder import ForwardBatch
 from .families import dtype_of, token_ids
-from .layout import Source, Sources, head_name, linear_sources
+from .layout import Portion, Source, Sources, head_name, linear_sources
 from .linear import Adapt, DenseLinears, Linears
 from .state_plan import StatePlan, plan_states
 from .weights import read_weights
@@ -126,17 +126,26 @@ class StatePool:
 class Mamba:
     """A loaded model. `weights` are all tensors that it holds, by the names of `mamba_sources(spec)`.
 
-    `linears` makes its linear layers; None: dense ones, of `weights`. `adapt` wraps them.
+    `linears` makes its linear layers; None: dense ones, of `weights`. `adapt` wraps them. `mean_squares` are those of the groups of
+    heads, [num_tokens, num_groups, 1] of [num_tokens, num_groups, channels], where other ranks hold some heads of a group.
     """
 
     def __init__(
-        self, spec: MambaSpec, weights: Mapping[str, Tensor], linears: Linears | None = None, adapt: Adapt | None = None
+        self,
+        spec: MambaSpec,
+        weights: Mapping[str, Tensor],
+        linears: Linears | None = None,
+        adapt: Adapt | None = None,
+        mean_squares: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         linears = linears or DenseLinears(weights)
         linears = linears if adapt is None else adapt(linears)
         self.spec, self.weights = spec, weights
         self.num_bytes, self.host_bytes = sum(tensor.nbytes for tensor in weights.values()), 0
-        self._mixers = tuple(_Mixer(spec, weights, linears, f"layers.{index}.") for index in range(spec.num_layers))
+        self._embedding = linears.embedding("embedding", uses_triton=False)  # vocab -> hidden
+        self._mixers = tuple(
+            _Mixer(spec, weights, linears, f"layers.{index}.", mean_squares) for index in range(spec.num_layers)
+        )
         self._head = linears.linear(head_name(spec))  # hidden -> vocab
 
     @property
@@ -170,7 +179,7 @@ class Mamba:
     def forward(self, batch: ForwardBatch, cache: StatePool) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes the states after this step into `cache`."""
         weights, eps = self.weights, self.spec.eps
-        hidden = embedding(batch.token_ids, weights["embedding.weight"])
+        hidden = self._embedding(batch.token_ids, 1.0)
         if self.spec.has_exact_residual:
             hidden = hidden.float()
         for index in range(self.spec.num_layers):
@@ -203,8 +212,15 @@ class Mamba:
 class _Mixer:
     """The weights of one layer, and its arithmetic."""
 
-    def __init__(self, spec: MambaSpec, weights: Mapping[str, Tensor], linears: Linears, prefix: str) -> None:
-        self.spec, self.weights, self.prefix = spec, weights, prefix
+    def __init__(
+        self,
+        spec: MambaSpec,
+        weights: Mapping[str, Tensor],
+        linears: Linears,
+        prefix: str,
+        mean_squares: Callable[[Tensor], Tensor] | None,
+    ) -> None:
+        self.spec, self.weights, self.prefix, self.mean_squares = spec, weights, prefix, mean_squares
         self.project_in = linears.linear(f"{prefix}in")  # hidden -> inner_size + conv_size + num_heads: gate, mixed, dt
         self.project_out = linears.linear(f"{prefix}out")  # inner_size -> hidden
 
@@ -269,8 +285,11 @@ class _Mixer:
     def gated_norm(self, output: Tensor, gate: Tensor) -> Tensor:
         """RMSNorm, within each group of heads, of output * silu(gate); all [num_tokens, inner_size]."""
         gated = (output * silu(gate.float())).unflatten(-1, (self.spec.num_groups, -1))
-        normed = rms_norm(gated, (gated.shape[-1],), None, self.spec.eps).flatten(-2)
-        return normed.to(gate.dtype) * self["gate_norm"]
+        if self.mean_squares is None:
+            normed = rms_norm(gated, (gated.shape[-1],), None, self.spec.eps)
+        else:
+            normed = gated * torch.rsqrt(self.mean_squares(gated) + self.spec.eps)
+        return normed.flatten(-2).to(gate.dtype) * self["gate_norm"]
 
 
 def _scan_chunk(x: Tensor, b: Tensor, c: Tensor, dt: Tensor, decay: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -320,10 +339,19 @@ def _one(name: str, *shape: int, dtype: torch.dtype | None = None) -> Source:
 
 
 def load_mamba(
-    folder: Path, spec: MambaSpec, dtype: torch.dtype, device: torch.device, adapt: Adapt | None = None
+    folder: Path,
+    spec: MambaSpec,
+    dtype: torch.dtype,
+    device: torch.device,
+    adapt: Adapt | None = None,
+    portion: Portion | None = None,
 ) -> Mamba:
-    """The model in `folder`, its weights converted to `dtype`; `adapt` as in `Mamba`.
+    """The model in `folder`, its weights converted to `dtype`; `adapt` as in `Mamba`, `portion` as in `load_decoder`.
 
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for.
     """
-    return Mamba(spec, read_weights(folder, spec, mamba_sources(spec), dtype, device), adapt=adapt)
+    if portion is None:
+        return Mamba(spec, read_weights(folder, spec, mamba_sources(spec), dtype, device), adapt=adapt)
+    assert isinstance(portion.spec, MambaSpec), "a portion of Mamba is one"
+    weights = read_weights(folder, spec, portion.sources, dtype, device, mamba_sources(spec))
+    return Mamba(portion.spec, weights, adapt=adapt, mean_squares=portion.mean_squares)

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import ModelFolderError, WeightError
+from ..sharding.cuts import Cut
 from .architecture import ModelInfo
 from .files import shard_paths
 from .layout import Shape, Source
@@ -74,21 +75,35 @@ def _open_shard(path: Path) -> Any:
 
 
 def read_weights(
-    folder: Path, spec: ModelInfo, sources: Mapping[str, Source], dtype: torch.dtype, device: torch.device
+    folder: Path,
+    spec: ModelInfo,
+    sources: Mapping[str, Source],
+    dtype: torch.dtype,
+    device: torch.device,
+    whole: Mapping[str, Source] | None = None,
 ) -> dict[str, Tensor]:
     """Every tensor that `sources` names, read, converted to its dtype, or to `dtype`, and put on `device`, one at a time.
+
+    `whole`: all tensors of the model, where `sources` are a portion of it.
 
     Raises ModelFolderError when a file is missing or damaged, WeightError when the checkpoint is not one of `spec`.
     """
     with open_checkpoint(folder) as checkpoint:
-        expected = {spec.prefix + name: (shape,) for source in sources.values() for name, shape in source.parts}
+        expected = {spec.prefix + name: (shape,) for source in (whole or sources).values() for name, shape in source.parts}
         check_checkpoint(checkpoint, spec, expected)
         return {name: _read(checkpoint, spec.prefix, source, dtype, device) for name, source in sources.items()}
 
 
 def _read(checkpoint: Checkpoint, prefix: str, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
-    parts = [checkpoint.tensor(prefix + name).to(device, source.dtype or dtype) for name, _ in source.parts]
+    parts = [
+        held(checkpoint.tensor(prefix + name), cut).to(device, source.dtype or dtype) for name, _, cut in source.held()
+    ]
     return finished(parts, source)
+
+
+def held(whole: Tensor, cut: Cut | None) -> Tensor:
+    """What a rank holds of a tensor."""
+    return whole if cut is None else cut.tensor(whole)
 
 
 def finished(parts: list[Tensor], source: Source) -> Tensor:

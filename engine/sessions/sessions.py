@@ -97,6 +97,8 @@ class Sessions:
         if not num_computed:
             return None
         runner, drafting = self._engine.runner, self._engine.drafter.runner
+        if not runner.keeps_whole_cache:
+            return None
         layout, draft_layout = self._layouts()
         content = BlockContent(
             take_out(runner.cache, block_table, num_computed),
@@ -107,6 +109,8 @@ class Sessions:
     def _brought(self, kept: KeptCache | None, *, is_trusted: bool) -> Brought | None:
         if kept is None:
             return None
+        if not self._engine.runner.keeps_whole_cache:
+            raise SessionError("cache", f"it keeps keys and values, of which each rank of this engine has a part; {_INSTEAD}")
         layout, draft_layout = self._layouts()
         if kept.layout != layout:
             raise SessionError("cache", f"it keeps {_told(kept.layout)}, this engine {_told(layout)}; {_INSTEAD}")

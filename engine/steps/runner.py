@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -20,12 +20,24 @@ from ..requests.sequence import Sequence
 from ..scheduling.scheduler import Chunk
 
 
+class Packing(NamedTuple):
+    """A step's input as the host knows it: what sequences compute, one behind another."""
+
+    token_ids: list[int]
+    positions: list[int]
+    logit_rows: list[int]  # whose next token is wanted
+    slots: list[int]  # of each token's adapter, -1 for none
+    spans: list[Span]
+
+
 class ModelRunner:
     """A model with its KV cache, or pool of states, some blocks of which may be kept in host memory.
 
     `attend` is how attention is computed, where there is a choice. `adapters` are the slots that the model's layers look into;
     None: it is computed without adapters, whatever the sequences ask for.
     """
+
+    keeps_whole_cache = True  # all that is kept of a token is in `cache`
 
     def __init__(
         self,
@@ -74,23 +86,40 @@ class ModelRunner:
 
     def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
         """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""
-        spans: list[Span] = []
-        token_ids, positions, logit_rows, slots = list[int](), list[int](), list[int](), list[int]()
-        for chunk in chunks:
-            sequence, past, drafts = chunk.sequence, chunk.sequence.num_computed, chunk.drafts
-            known, width = sequence.token_ids[past : past + chunk.num_tokens], chunk.width
-            spans.append((past, width, sequence.block_table))
-            token_ids += known if len(known) == width else [*known, *[0] * (chunk.num_tokens - len(known)), *drafts]
-            positions += range(past, past + width)
-            slots += [sequence.adapter_slot] * width
-            logit_rows += range(len(token_ids) - chunk.num_rows, len(token_ids))
+        return self.prepared(packed(chunks))
+
+    def prepared(self, packing: Packing) -> ForwardBatch:
+        """A packing as `compute` wants it."""
+        return self.batch(packing)
+
+    def batch(self, packing: Packing, token_ids: Tensor | None = None) -> ForwardBatch:
+        """The input of a step. `token_ids`: those of the packing, where they are on the device already."""
+        slots = packing.slots
         return ForwardBatch(
-            token_ids=self._to_device(token_ids),
-            positions=self._to_device(positions),
-            logit_rows=self._to_device(logit_rows),
-            attention=self.decoder.plan(spans, self.cache, self.attend),
+            token_ids=self._to_device(packing.token_ids) if token_ids is None else token_ids,
+            positions=self._to_device(packing.positions),
+            logit_rows=self._to_device(packing.logit_rows),
+            attention=self.decoder.plan(packing.spans, self.cache, self.attend),
             adapters=self._to_device(slots) if self.adapters is not None and max(slots, default=-1) >= 0 else None,
         )
 
+    def close(self) -> None:
+        """End what it has started elsewhere: here nothing."""
+
     def _to_device(self, numbers: list[int]) -> Tensor:
         return to_device(np.array(numbers, np.int64), self.decoder.device)
+
+
+def packed(chunks: list[Chunk[Sequence]]) -> Packing:
+    """What a step computes."""
+    spans: list[Span] = []
+    token_ids, positions, logit_rows, slots = list[int](), list[int](), list[int](), list[int]()
+    for chunk in chunks:
+        sequence, past, drafts = chunk.sequence, chunk.sequence.num_computed, chunk.drafts
+        known, width = sequence.token_ids[past : past + chunk.num_tokens], chunk.width
+        spans.append((past, width, sequence.block_table))
+        token_ids += known if len(known) == width else [*known, *[0] * (chunk.num_tokens - len(known)), *drafts]
+        positions += range(past, past + width)
+        slots += [sequence.adapter_slot] * width
+        logit_rows += range(len(token_ids) - chunk.num_rows, len(token_ids))
+    return Packing(token_ids, positions, logit_rows, slots, spans)

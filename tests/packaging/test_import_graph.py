@@ -27,10 +27,10 @@ CONSTRAINTS = [
     {"front_ends.json_schema"}, {"front_ends.cfg"}, {"front_ends.tags"}, {"capturing"}, {"lab"},
 ]  # fmt: skip
 ENGINE = [
-    {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf", "offload", "quantization"}, {"attention"}, {"models"}, {"adapters"},
+    {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf", "offload", "quantization", "sharding"}, {"attention"}, {"models"}, {"adapters"},
     {"config", "requests", "conversion"},
-    {"scheduling", "device_constraints", "search"}, {"features", "steps"}, {"drafts"}, {"loops"}, {"engine"}, {"assembly"},
-    {"loader"}, {"sessions"},
+    {"scheduling", "device_constraints", "search"}, {"features", "steps"}, {"drafts", "parallel"}, {"loops"}, {"engine"}, {"assembly"},
+    {"loader"}, {"sessions", "follower", "verification"},
 ]  # fmt: skip
 MOST_FILES = 26  # of a folder, `__init__.py` included: what a reader can take in
 

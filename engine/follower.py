@@ -1,0 +1,99 @@
+"""The process of a rank that follows: loads its share of a model, and does what rank 0 tells it, until that is gone."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import threading
+import traceback
+from dataclasses import replace
+from multiprocessing.connection import Connection
+
+import torch
+
+from .adapters.slots import AdapterSlots
+from .attention.methods import METHODS
+from .config import device_of_rank
+from .loader import model_of, num_blocks_of, slots_of, threads_of
+from .parallel.messages import Begin, Done, Failed, FreeAdapter, LoadAdapter, Measure, Move, Order, Room, Start, Step
+from .parallel.shares import ModelShare
+from .sharding.peers import Peers
+from .steps.runner import ModelRunner
+
+
+def main(fd: int) -> None:
+    """`fd` is the socket to rank 0. When it is closed, by whatever end of rank 0, this process ends at once."""
+    connection, orders = Connection(fd), queue.SimpleQueue[Order]()
+
+    def listen() -> None:
+        try:
+            while True:
+                orders.put(connection.recv())
+        except (EOFError, OSError):
+            os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        rank = FollowingRank(orders.get(), connection)
+        while True:
+            rank.do(orders.get())
+    except Exception as error:
+        traceback.print_exc()
+        connection.send(Failed(_sendable(error)))
+    os._exit(1)
+
+
+class FollowingRank:
+    """A rank with its share of a model, and from `Begin` on with a cache."""
+
+    _runner: ModelRunner
+
+    def __init__(self, start: Order, connection: Connection) -> None:
+        assert isinstance(start, Start), "it comes first"
+        self._connection, self._peers = connection, Peers(start.rank)
+        self._device = device_of_rank(start.config, start.rank.number)
+        self._config = config = replace(start.config, device=str(self._device))
+        self._slots = slots_of(config, start.spec)
+        self._model = model_of(config, start.spec, self._slots, ModelShare(start.spec, self._peers, self._slots))
+        threads = threads_of(config, self._model)
+        if threads is not None:
+            torch.set_num_threads(threads)
+        connection.send(Done())
+
+    def do(self, order: Order) -> None:
+        """One thing that rank 0 asks for."""
+        if isinstance(order, Step):
+            token_ids = self._peers.of_first(torch.empty(order.num_tokens, dtype=torch.int64, device=self._device))
+            self._runner.compute(self._runner.batch(order.packing, token_ids))
+        elif isinstance(order, Move):
+            self._runner.move_blocks(list(order.transfers))
+        elif isinstance(order, Measure):
+            self._connection.send(Room(num_blocks_of(self._config, self._model)))
+        elif isinstance(order, Begin):
+            self._begin(order)
+        elif isinstance(order, LoadAdapter):
+            self._loaded_slots.load(order.adapter)
+            self._connection.send(Done())
+        elif isinstance(order, FreeAdapter):
+            self._loaded_slots.free(order.slot)
+
+    def _begin(self, begin: Begin) -> None:
+        self._peers.connect(begin.meeting, self._device)
+        cache = self._model.allocate_cache(begin.num_blocks, self._config.block_size)
+        self._runner = ModelRunner(self._model, cache, METHODS[self._config.attention], begin.num_host_blocks, self._slots)
+        self._connection.send(Done())
+
+    @property
+    def _loaded_slots(self) -> AdapterSlots:
+        assert self._slots is not None, "rank 0 has slots too"
+        return self._slots
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or where that holds something of this process, its text."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,124 @@
+"""Ranks as they run: processes that are started, follow, die, and are ended with whoever started them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from maskwright import LLM, SamplingParams
+from maskwright.cli import run
+from maskwright.engine.errors import RankLost
+from maskwright.engine.verification import Difference, _difference
+
+PATIENCE = 60  # seconds: a test that waits so long has hung
+SCHEMA = '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "maximum": 150}}, "required": ["name", "age"], "additionalProperties": false}'
+PROMPTS = ["Ada Lovelace, 36, lives in London.", "Ada Lovelace, 36, lives in Paris.", "Bob is 7."]
+SAMPLING = [SamplingParams(max_tokens=40, temperature=0), SamplingParams(max_tokens=40, temperature=0.9, seed=3), SamplingParams(max_tokens=30, temperature=0)]
+SMALL = {"device": "cpu", "dtype": "float32", "max_model_len": 256, "threads": 1}
+
+
+def followers(llm: LLM) -> list[Any]:
+    return llm.driver._engine.runner._team.followers  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[str]:
+    return [output.text for output in LLM(**SMALL).generate(PROMPTS, sampling=SAMPLING, json_schema=SCHEMA)]
+
+
+@pytest.fixture
+def llm() -> Iterator[LLM]:
+    with LLM(**SMALL, tensor_parallel=2, num_kv_blocks=24, overlap=True) as llm:
+        yield llm
+
+
+def in_time(work: Any) -> Any:
+    """What `work` gives in a thread of its own, which must end."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert found, "it hangs, or has raised"
+    return found[0]
+
+
+def test_two_processes_answer_as_one_and_end_when_they_are_told(llm: LLM, expected: list[str]) -> None:
+    (follower,) = followers(llm)
+    assert [output.text for output in llm.generate(PROMPTS, sampling=SAMPLING, json_schema=SCHEMA)] == expected
+    llm.close()
+    assert follower.process.poll() is not None
+    (output,) = llm.generate(PROMPTS[:1])
+    assert (output.finish_reason, output.error) == ("error", "RankLost: the engine was closed; load the model again")
+    llm.close()
+
+
+def test_a_rank_that_dies_ends_what_runs_and_what_comes(llm: LLM) -> None:
+    (follower,) = followers(llm)
+    stream = llm.stream(PROMPTS[0], sampling=SamplingParams(max_tokens=150, temperature=0, ignore_eos=True))
+    next(stream)
+    os.kill(follower.process.pid, signal.SIGKILL)
+    *_, done = in_time(lambda: list(stream))
+    assert done.output.finish_reason == "error"
+    assert done.output.error == "RankLost: rank 1 ended by SIGKILL; all ranks have ended: load the model again"
+    (later,) = in_time(lambda: llm.generate(PROMPTS[:1]))
+    assert later.error == done.output.error
+    assert llm.statistics.num_failures == 2
+
+
+def test_no_process_is_left_behind_by_one_that_is_killed() -> None:
+    code = (
+        "from maskwright import LLM\n"
+        f"llm = LLM(**{SMALL!r}, tensor_parallel=2)\n"
+        "print(llm.driver._engine.runner._team.followers[0].process.pid, flush=True)\n"
+        "input()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], text=True, env=environment, **pipes) as first:
+        assert first.stdout is not None and first.stderr is not None
+        follower = int(first.stdout.readline())
+        first.kill()
+        in_time(first.stderr.read)  # ends when the follower, which prints there too, has ended
+    with pytest.raises(ProcessLookupError):
+        os.kill(follower, 0)
+
+
+def test_what_a_rank_cannot_do_is_told_with_its_reason(llm: LLM) -> None:
+    """Here: an adapter for a layer that there is not."""
+    from maskwright.engine.adapters.adapter import Adapter, LowRank
+    from maskwright.engine.adapters.modules import Place
+    from maskwright.engine.parallel.messages import LoadAdapter
+
+    team = llm.driver._engine.runner._team  # type: ignore[attr-defined]
+    team.tell(LoadAdapter(Adapter(Path("wrong"), {Place("layers.99.mlp.up"): LowRank(torch.ones(1, 2), torch.ones(2, 1), 1.0)})))
+    with pytest.raises(RankLost, match=r"rank 1 failed: KeyError: 'layers\.99\.mlp\.up'; all ranks have ended: load the model again"):
+        team.answers()
+    (output,) = in_time(lambda: llm.generate(PROMPTS[:1]))
+    assert output.error is not None and output.error.startswith("RankLost: rank 1 failed: KeyError")
+
+
+def test_verification_tells_how_far_ranks_are_from_one_device(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--max-model-len", "128", "--num-kv-blocks", "16", "--threads", "1", "--device", "cpu"]
+    assert run(["verify-parallel", "--tensor-parallel", "2", "--speculation", "lookup", "-n", "6", *small]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"the same on 1 device and on 2: \d+ tokens of 4 prompts", first)
+    found = re.fullmatch(r"largest difference of logits: (\S+) \(largest logit: (\S+)\)", second)
+    assert found is not None and 0 < float(found[1]) < 1e-4 * float(found[2])
+    assert run(["verify-parallel", "--tensor-parallel", "1"]) == 2
+    assert "--tensor-parallel 1 leaves nothing to compare" in capsys.readouterr().err
+
+
+def test_verification_tells_the_first_token_that_differs() -> None:
+    logits = torch.tensor([[0.0, 1.0], [2.0, 1.5]])
+    assert _difference(7, (1, 0), (1, 1), logits) == Difference(7, 1, 0, 1, 0.5)
+    assert _difference(7, (1,), (1, 1), logits) == Difference(7, 1, None, 1, None)
