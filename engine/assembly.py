@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from ..sampling.logits_stages import LogitsStage
 from .adapters.registry import AdapterRegistry
 from .drafts.draft_model import DraftModel
 from .drafts.drafter import Drafter, ForcedDrafts, Lookup, NoDrafts
@@ -25,6 +26,7 @@ def assemble(
     threads: int | None = None,
     draft: ModelRunner | None = None,
     adapters: AdapterRegistry | None = None,
+    logits_processors: tuple[LogitsStage, ...] = (),
 ) -> Engine:
     """An engine around `runner`, in whose slots `adapters` are.
 
@@ -45,6 +47,7 @@ def assemble(
         drafter=drafter,
         threads=threads,
         adapters=adapters,
+        logits_processors=logits_processors,
     )
 
 

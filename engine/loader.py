@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from ..sampling.logits_stages import LogitsStage
 from .adapters.linears import AdaptedLinears
 from .adapters.modules import modules_of, takes_adapters, why_no_adapters
 from .adapters.registry import AdapterRegistry
@@ -45,7 +46,10 @@ class Loaded(NamedTuple):
 
 
 def load(
-    config: EngineConfig, features: EngineFeatures | None = None, adapters: Mapping[str, str | os.PathLike[str]] | None = None
+    config: EngineConfig,
+    features: EngineFeatures | None = None,
+    adapters: Mapping[str, str | os.PathLike[str]] | None = None,
+    logits_processors: tuple[LogitsStage, ...] = (),
 ) -> Loaded:
     """Load the model that `config` names, and adapters. Raises ConfigError (one line, naming file or setting) when it cannot."""
     spec = _quantized(read_spec(config.model), config)
@@ -65,7 +69,9 @@ def load(
     threads = threads_for(resolved.threads, model.num_bytes, is_compiled=resolved.products in COMPILED)
     runner = _runner(model, resolved, limits, features, None if registry is None else registry.slots)
     draft = _draft_runner(features, resolved, limits, spec)
-    engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry)
+    engine = assemble(
+        runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry, logits_processors=logits_processors
+    )
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 

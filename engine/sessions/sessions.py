@@ -23,6 +23,7 @@ from ..requests.guide import MaskViews
 from ..requests.output import RequestOutput
 from ..requests.request import Constraint, Request, cache_key
 from ..requests.sequence import Sequence
+from .saved_stages import described, saved_stages
 from .snapshot import Belonging, KeptCache, Snapshot, snapshot_of, snapshot_of_ended
 
 CacheUse = Literal["private", "shared", "recompute"]
@@ -50,6 +51,7 @@ class Sessions:
             raise RequestError(f"request {request_id} ends where its owner decides, which a snapshot cannot keep")
         if sequence.request.begun:
             raise RequestError(f"request {request_id} goes on with a text of its prompt, which a snapshot cannot keep")
+        saved_stages(sequence.request.sampling.logits_processors)  # refused before anything is written
         kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
         return snapshot_of(sequence, self._belonging(sequence.request.constraint, sequence.adapter_fingerprint), kept)
 
@@ -135,7 +137,8 @@ class Sessions:
     # ---- what it belongs to
 
     def _belonging(self, constraint: Constraint | None, adapter: str | None) -> Belonging:
-        return Belonging(self._model(), self._engine.vocabulary.fingerprint, _fingerprint(constraint), adapter)
+        stages = described(self._engine.logits_processors)
+        return Belonging(self._model(), self._engine.vocabulary.fingerprint, _fingerprint(constraint), adapter, stages)
 
     def _adapter(self, name: str | None) -> LoadedAdapter | None:
         if name is None:
@@ -158,6 +161,12 @@ class Sessions:
             raise SessionError("tokenizer", "its tokens are those of another tokenizer")
         if found.adapter != own.adapter:
             raise SessionError("adapter", _other_adapter(found.adapter, adapter))
+        if found.logits_processors != own.logits_processors:
+            wanted = ", ".join(found.logits_processors) or "none"
+            raise SessionError(
+                "logits_processors",
+                f"the engine that it was made by has {wanted}, this one {', '.join(own.logits_processors) or 'none'}",
+            )
         if found.constraint == own.constraint:
             return
         if found.constraint is None:

@@ -25,6 +25,7 @@ class Belonging:
     tokenizer: str
     constraint: str | None = None
     adapter: str | None = None
+    logits_processors: tuple[str, ...] = ()  # of the engine, each as its name with its parameters
 
 
 @dataclass(frozen=True, slots=True)
