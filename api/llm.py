@@ -34,9 +34,11 @@ from .model_folder import EMBEDDED, find_model
 from .outputs import GenerationOutput
 from .pieces import PieceReader, TokenPiece
 from .planning import Plan, Planner, PromptStyle
+from .plugins import Plugin, load_installed, load_plugins
 from .sampling import SamplingParams
 from .sampling.logits_stages import stages_of
 from .sampling.params import OPTIONS
+from .sampling.stopping import criteria_of
 from .session import Session
 from .stream_events import StreamEvents
 from .tool_loop import (
@@ -59,6 +61,7 @@ from .tools import ToolLike
 
 _OWN_OPTIONS = (  # of LLM itself
     "prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download", "adapters", "logits_processors",
+    "stopping_criteria", "plugins",
 )  # fmt: skip
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
@@ -74,6 +77,8 @@ class LLM:
         download: fetch a repository that is not in the cache, with a progress bar.
         logits_processors: stages of one's own that take part in every request, before those that it brings itself
             (`SamplingParams(logits_processors=...)`): objects, registered names, transformers' processors or functions.
+        stopping_criteria: of one's own, in every request without a constraint (docs/extending.md).
+        plugins: what registers things of one's own first: functions, or "module:function" and "file.py:function".
         device: "auto" (a GPU when there is one), "cpu", "cuda", "cuda:1", ...
         dtype: "auto", "float32", "bfloat16" or "float16".
         prompt_style: "plain" takes prompts as they are, "chat" puts them into the model's chat template, "task" also tells
@@ -110,6 +115,8 @@ class LLM:
         download: bool = False,
         adapters: Mapping[str, str | os.PathLike[str]] | None = None,
         logits_processors: Iterable[Any] = (),
+        stopping_criteria: Iterable[Any] = (),
+        plugins: Iterable[Plugin] = (),
         **engine_options: Any,
     ) -> None:
         if not isinstance(constraint_limits, ConstraintLimits | None):
@@ -118,7 +125,10 @@ class LLM:
             raise UsageError(f"constraint_cache_bytes= is a number of bytes, not {constraint_cache_bytes!r}")
         if not isinstance(adapters, Mapping | None):
             raise UsageError(f"adapters= is a mapping from names to folders, not {type(adapters).__name__}")
+        load_installed()
+        load_plugins(plugins)
         stages = stages_of("logits_processors", logits_processors)
+        criteria = criteria_of("stopping_criteria", stopping_criteria)
         folder = find_model(model, revision=revision, download=download)
         misplaced = next((option.name for option in OPTIONS if option.name in engine_options), None)
         if misplaced is not None:
@@ -126,7 +136,7 @@ class LLM:
         self.features, settings = EngineFeatures.split(engine_options)
         others = [*(feature.name for feature in fields(EngineFeatures)), *_OWN_OPTIONS]
         config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings}, others)
-        engine, self.tokenizer, _, self.config = load(config, self.features, adapters, stages)
+        engine, self.tokenizer, _, self.config = load(config, self.features, adapters, stages, criteria)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
         self.driver = Driver(engine, _sessions(engine, folder, self.features, _variant(self.config)))

@@ -8,6 +8,7 @@ from time import perf_counter
 
 from ..constraints.vocabulary.vocabulary import Vocabulary
 from ..sampling.logits_stages import LogitsStage
+from ..sampling.stopping import StoppingCriterion
 from .adapters.adapter import Adapter
 from .adapters.loaded import LoadedAdapter, names_of
 from .adapters.modules import why_no_adapters
@@ -30,7 +31,7 @@ from .requests.canonical import CanonicalPairs
 from .requests.output import Event, RequestOutput
 from .requests.request import Rank, Request
 from .requests.sequence import Sequence
-from .scheduling.policy import POLICIES, Arrival, FairShares
+from .scheduling.policy import Arrival, FairShares, rank_of
 from .scheduling.roster import Roster
 from .scheduling.scheduler import Chunk, Scheduler
 from .scheduling.statistics import EngineStatistics, statistics_of
@@ -52,7 +53,8 @@ class Engine:
     `features` make it fast; the output is the same either way. `forced_text` knows how forced text is written in tokens, for
     requests that ask for `jump_forward`; `canonical` which tokens follow one another, for those that ask for that; `drafter`
     guesses ahead. `threads` is how many CPU threads a step uses (None: as set). `adapters` are those that requests may ask for, in
-    the slots of `runner`. `logits_processors` take part in every request, before its own.
+    the slots of `runner`. `logits_processors` take part in every request, before its own, and
+    so do `stopping_criteria` where there is no constraint.
     """
 
     def __init__(
@@ -68,11 +70,13 @@ class Engine:
         threads: int | None = None,
         adapters: AdapterRegistry | None = None,
         logits_processors: tuple[LogitsStage, ...] = (),
+        stopping_criteria: tuple[StoppingCriterion, ...] = (),
     ) -> None:
         self.runner, self.vocabulary, self.limits = runner, vocabulary, limits
         self.features = features or EngineFeatures()
         self.forced_text, self.threads, self.adapters = forced_text, threads, adapters
-        self.canonical, self.logits_processors = canonical, logits_processors
+        self.canonical = canonical
+        self.logits_processors, self.stopping_criteria = logits_processors, stopping_criteria
         self.drafter = drafter or NoDrafts()
         self.space = KVSpace(limits, reuses=self.features.prefix_cache, num_host_blocks=self.features.num_host_blocks)
         self.scheduler: Scheduler[Sequence] = Scheduler(limits, self.space, max_drafts=self.features.max_drafts)
@@ -147,7 +151,7 @@ class Engine:
         """A request as a sequence, which is not queued. Raises RequestError when it can never run as asked."""
         return admit(
             self.next_id(), request, self.vocabulary, self.limits, self.adapters, steers=steers, canonical=self.canonical,
-            stages=self.logits_processors,
+            stages=self.logits_processors, criteria=self.stopping_criteria,
         )  # fmt: skip
 
     def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
@@ -283,4 +287,13 @@ class Engine:
     def _rank(self, sequence: Sequence) -> Rank:
         request, policy = sequence.request, self.features.policy
         begins = self._shares.begin(request.user, sequence.num_tokens + sequence.max_tokens) if policy == "fair" else 0.0
-        return POLICIES[policy](Arrival(sequence.request_id, self._totals.num_steps, request.priority, begins))
+        arrival = Arrival(
+            number=sequence.request_id,
+            step=self._totals.num_steps,
+            priority=request.priority,
+            share_begins=begins,
+            num_tokens=sequence.num_tokens,
+            max_tokens=sequence.max_tokens,
+            user=request.user,
+        )
+        return rank_of(policy, arrival)

@@ -16,6 +16,7 @@ EngineError
     ├── InvalidLogits      the forward pass gives no numbers, also then
     ├── SamplerFailure     drawing a token raises
     ├── StageFailure       a logits processor raises, or gives something else than logits
+    ├── StoppingFailure    a stopping criterion raises
     └── EngineFailure      planning a step raises whenever this sequence is there
 """
 
@@ -99,8 +100,9 @@ class SessionError(RequestError):
     """A session that cannot be saved or resumed here.
 
     `keyword` is why: "file" (none of ours, cut short or changed), "format" (of another version), "content" (well written, but no
-    session), "model", "tokenizer", "constraint", "adapter", "logits_processors", "cache" (what is
-    kept of a token, its dtype or the draft model's), "max_model_len" (what differs from where it was saved), or "request" (it is not one that can be saved).
+    session), "model", "tokenizer", "constraint", "adapter", "logits_processors", "stopping_criteria", "cache" (what is kept of a
+    token, its dtype or the draft model's), "max_model_len" (what differs from where it was saved), or "request" (it is not one
+    that can be saved).
     """
 
     def __init__(self, keyword: str, reason: str) -> None:
@@ -126,6 +128,10 @@ class SamplerFailure(InternalError):
 
 class StageFailure(InternalError):
     """A logits processor raises with this sequence, alone as with others, or gives NaN or another shape; the message names it."""
+
+
+class StoppingFailure(InternalError):
+    """A stopping criterion raises; the message names it."""
 
 
 class EngineFailure(InternalError):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from ..sampling.logits_stages import LogitsStage
+from ..sampling.stopping import StoppingCriterion
 from .adapters.linears import AdaptedLinears
 from .adapters.modules import modules_of, takes_adapters, why_no_adapters
 from .adapters.registry import AdapterRegistry
@@ -50,6 +51,7 @@ def load(
     features: EngineFeatures | None = None,
     adapters: Mapping[str, str | os.PathLike[str]] | None = None,
     logits_processors: tuple[LogitsStage, ...] = (),
+    stopping_criteria: tuple[StoppingCriterion, ...] = (),
 ) -> Loaded:
     """Load the model that `config` names, and adapters. Raises ConfigError (one line, naming file or setting) when it cannot."""
     spec = _quantized(read_spec(config.model), config)
@@ -70,8 +72,9 @@ def load(
     runner = _runner(model, resolved, limits, features, None if registry is None else registry.slots)
     draft = _draft_runner(features, resolved, limits, spec)
     engine = assemble(
-        runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry, logits_processors=logits_processors
-    )
+        runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry, logits_processors=logits_processors,
+        stopping_criteria=stopping_criteria,
+    )  # fmt: skip
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any, Generic, TypeVar
 
 from .errors import UsageError
 from .option_names import unknown_name
 
 T = TypeVar("T")
+
+
+class Saveable:
+    """What can be made again of keyword arguments, and so be saved under the name by which its class is registered."""
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Keyword arguments, as JSON has them, that make this object again: the fields of a dataclass.
+
+        Raises UsageError for one that cannot be saved.
+        """
+        if not is_dataclass(self):
+            raise UsageError("it has no `parameters` that would make it again")
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -47,6 +62,30 @@ class Registry(Mapping[str, T], Generic[T]):
     def name_of(self, value: object) -> str | None:
         """The name under which a value is registered, None where it is not."""
         return next((name for name, each in self._values.items() if each is value), None)
+
+    def is_built_in(self, name: str) -> bool:
+        """Whether a name ships with the package."""
+        return name in self._built_in
+
+    def called(self, value: object) -> str:
+        """What an object is called in messages: by its `name`, as its class is registered, or as its class."""
+        named = getattr(value, "name", None)
+        return named if isinstance(named, str) and named else self.name_of(type(value)) or type(value).__name__
+
+    def saved_form(self, value: object) -> tuple[str, dict[str, Any]]:
+        """(registered name of its class, parameters) of an object. Raises UsageError for one that cannot be saved."""
+        refusal = f'{self.kind} "{self.called(value)}" cannot be saved: '
+        parameters = getattr(value, "parameters", None)
+        if parameters is None:
+            raise UsageError(f"{refusal}it has no method `parameters`")
+        try:
+            found = json.loads(json.dumps(dict(parameters())))
+        except (UsageError, TypeError, ValueError) as error:
+            raise UsageError(f"{refusal}{error}") from None
+        name = self.name_of(type(value))
+        if name is None:
+            raise UsageError(f"{refusal}{type(value).__name__} is not registered; `register` gives it a name")
+        return name, found
 
     def register(self, name: str, value: T | None = None) -> Any:
         """Give a value a name, and return it; without a value, a decorator that does so.

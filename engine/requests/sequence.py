@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -51,6 +52,7 @@ class Sequence:
     detokenizer: Detokenizer
     stop_matcher: StopMatcher | None = None
     guide: Guide | None = None
+    make_ending: Callable[[], Ending] | None = None  # of what may end the output early
     ending: Ending | None = None
     stages: RowStages | None = None  # of its own, beside those of sampling
     adapter: LoadedAdapter | None = None
@@ -165,8 +167,8 @@ class Sequence:
         child.sampling, child.stages = self.sampling.fork(seed), None if self.stages is None else self.stages.copy()
         child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
         child.guide, child.ngrams = None if self.guide is None else self.guide.fork(), None
-        if self.request.ending is not None:
-            child.ending = self.request.ending()
+        if self.make_ending is not None:
+            child.ending = self.make_ending()
             for record in child.records:
                 child.ending.ends_after(record.token_id)
         return child

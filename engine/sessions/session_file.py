@@ -30,7 +30,7 @@ from ...sampling import SamplingParams, TokenLogprob
 from ..errors import SessionError
 from ..kv_cache.kept_blocks import BlockContent, Kept, KeptLayout
 from ..requests.output import FinishReason, TokenRecord
-from .saved_stages import made_again, saved_stages
+from .saved_parts import REGISTRIES, made_again, saved_parts
 from .snapshot import Belonging, KeptCache, Progress, Snapshot
 
 FORMAT = 1
@@ -41,7 +41,7 @@ FIRST_OPTIONS = frozenset(  # of sampling, that every file has; those that came 
         "logprobs", "n", "best_of", "jump_forward",
     }
 )  # fmt: skip
-UNTOLD: Mapping[str, tuple[Any, ...]] = {"adapter": (None,), "logits_processors": ((), [])}  # of what it belongs to
+UNTOLD: Mapping[str, Any] = {"adapter": None, **dict.fromkeys(REGISTRIES, ())}  # of what it belongs to: left out where it is this
 KIND = "session"
 REQUEST_FIELDS = {"priority": int, "user": str, "num_shared_tokens": int, "cache_salt": str, "label": str}
 RECORD_ARRAYS = {
@@ -123,7 +123,7 @@ def _header(snapshot: Snapshot) -> dict[str, Any]:
     cache = snapshot.cache
     return {
         "format": FORMAT,
-        "belongs_to": {name: value for name, value in asdict(snapshot.belongs_to).items() if value not in UNTOLD.get(name, ())},
+        "belongs_to": {name: value for name, value in asdict(snapshot.belongs_to).items() if (name, value) not in UNTOLD.items()},
         "sampling": _sampling_header(snapshot.sampling),
         "progress": asdict(snapshot.progress),
         "request": {name: getattr(snapshot, name) for name in REQUEST_FIELDS},
@@ -138,9 +138,8 @@ def _header(snapshot: Snapshot) -> dict[str, Any]:
 
 def _sampling_header(sampling: SamplingParams) -> dict[str, Any]:
     found = {field.name: getattr(sampling, field.name) for field in fields(sampling)}
-    stages = found.pop("logits_processors")
-    told = {"logits_processors": saved_stages(stages)} if stages else {}
-    return {**found, "logit_bias": list(sampling.logit_bias.items()), **told}
+    parts = {option: saved_parts(option, parts) for option in REGISTRIES if (parts := found.pop(option))}
+    return {**found, "logit_bias": list(sampling.logit_bias.items()), **parts}
 
 
 def _snapshot(header: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
@@ -162,10 +161,10 @@ def _snapshot(header: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
 
 
 def _belonging(found: dict[str, Any]) -> Belonging:
-    found = {"adapter": None, "logits_processors": [], **found}  # they are told where there are some
-    types = {"model": str, "tokenizer": str, "constraint": str | None, "adapter": str | None, "logits_processors": list}
+    found = {"adapter": None, **{option: [] for option in REGISTRIES}, **found}
+    types = {"model": str, "tokenizer": str, "constraint": str | None, "adapter": str | None, **dict.fromkeys(REGISTRIES, list)}
     _require_types(found, types)
-    return Belonging(**{**found, "logits_processors": tuple(map(str, found["logits_processors"]))})
+    return Belonging(**found | {option: tuple(map(str, found[option])) for option in REGISTRIES})
 
 
 def _sampling(found: dict[str, Any], num_records: int) -> SamplingParams:
@@ -173,8 +172,8 @@ def _sampling(found: dict[str, Any], num_records: int) -> SamplingParams:
     known = {field.name for field in fields(SamplingParams)}
     found = {"loop_bound": 0, **found}  # files that were written before there was one
     _require(FIRST_OPTIONS <= set(found) <= known, f"sampling has the fields {', '.join(sorted(found))}")
-    stages = made_again(found.get("logits_processors", []))
-    sampling = SamplingParams(**{**found, "logit_bias": dict(found["logit_bias"]), "logits_processors": stages})
+    parts = {option: made_again(option, found.get(option, [])) for option in REGISTRIES}
+    sampling = SamplingParams(**{**found, "logit_bias": dict(found["logit_bias"]), **parts})
     _require(sampling.num_copies == 1 and sampling.seed is not None, "sampling is not that of one output with a seed")
     _require(num_records <= sampling.max_tokens, "there are more tokens than max_tokens")
     return sampling

@@ -26,6 +26,7 @@ class Belonging:
     constraint: str | None = None
     adapter: str | None = None
     logits_processors: tuple[str, ...] = ()  # of the engine, each as its name with its parameters
+    stopping_criteria: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

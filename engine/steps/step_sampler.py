@@ -63,8 +63,8 @@ class StepSampler:
     def sample(
         self, logits: Tensor, sampling_inputs: SamplingInputs, mask_rows: Tensor | None, mask_index: Tensor | None
     ) -> Sampled:
-        """The draw itself, which is the device's part. The token is INVALID where logits are NaN, FAILED or less where a stage of one's
-        own fails."""
+        """The draw itself, which is the device's part. The token is INVALID where logits are NaN, FAILED or less where a stage of
+        one's own fails."""
         rows, num_top, stages = sampling_inputs
         staged = None if stages is None else self._staged(stages, logits, rows, mask_rows, mask_index)
         sampled = self._sample(

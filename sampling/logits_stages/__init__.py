@@ -3,7 +3,7 @@
 from .adapted import stages_of
 from .batch import BatchStages, Staged, failure_text
 from .context import StageContext, StageRequest, StageRow
-from .stage import LOGITS_STAGES, SKIPPED, LogitsStage, RowStages, saved_form, set_up, stage_name
+from .stage import LOGITS_STAGES, SKIPPED, LogitsStage, RowStages, set_up
 
 __all__ = [
     "LOGITS_STAGES",
@@ -16,8 +16,6 @@ __all__ = [
     "StageRow",
     "Staged",
     "failure_text",
-    "saved_form",
     "set_up",
-    "stage_name",
     "stages_of",
 ]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .context import StageContext, StageRow
-from .stage import LogitsStage, RowStages, stage_name
+from .stage import LOGITS_STAGES, LogitsStage, RowStages
 
 BANNED = float("-inf")
 NONE = -1  # in Staged.failed
@@ -113,5 +113,5 @@ def _checked(stage: LogitsStage, before: Tensor, context: StageContext) -> Tenso
 
 def failure_text(stages: RowStages, number: int) -> str:
     """How the stage at a place failed with a row."""
-    name = stage_name(stages.stages[number][0])
+    name = LOGITS_STAGES.called(stages.stages[number][0])
     return f'logits processor "{name}": {stages.failure or "it gave NaN for a token that the mask allows"}'

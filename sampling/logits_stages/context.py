@@ -83,7 +83,7 @@ class StageContext:
         return torch.ones(len(self.rows), self.vocab_size, dtype=torch.bool, device=self.device)
 
     def tokens(self, last: int | None = None) -> Tensor:
-        """[rows, longest] int64: prompt and output of each row, or its last so many tokens, with NO_TOKEN (-1) before shorter ones."""
+        """[rows, longest] int64: prompt and output of each row, or its last tokens, with NO_TOKEN (-1) before shorter ones."""
         texts = [row.token_ids if last is None else row.last_tokens(last) for row in self.rows]
         width = max(map(len, texts), default=0)
         padded = np.full((len(texts), width), NO_TOKEN, np.int64)

@@ -1,17 +1,16 @@
-"""A stage of one's own, and how one is set up for a request and saved with it."""
+"""A stage of one's own, and how one is set up for a request."""
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from torch import Tensor
 
 from ...foundation.errors import UsageError
-from ...foundation.registry import Registry
+from ...foundation.registry import Registry, Saveable
 from .context import StageContext, StageRequest
 
 
@@ -23,7 +22,7 @@ class _Skipped:
 SKIPPED: Final = _Skipped()  # from `setup`: the stage takes no part in this request
 
 
-class LogitsStage(ABC):
+class LogitsStage(Saveable, ABC):
     """Changes logits before anything else of sampling does: the mask, bans, bias, penalties, temperature and filters come after it.
 
     A stage is a function of the text. What `apply` gives for a row follows from what `setup` gave for its request and from its
@@ -44,19 +43,10 @@ class LogitsStage(ABC):
     def apply(self, logits: Tensor, context: StageContext) -> Tensor:
         """New logits [rows, V] for logits [rows, V] float32, on the same device, for all rows of the batch that have this stage.
 
-        `logits` may be changed in place. -inf bans a token; where that leaves a row nothing of what its mask allows, the model's
-        logits hold (`bans_overridden`). What is written where the mask bans is never read. NaN elsewhere, another shape, or an
-        exception end the request whose row it is, with a `StageFailure`, and no other.
+        `context` knows the rows: tokens, states, masks. `logits` may be changed in place. -inf bans a token; where that leaves a
+        row nothing of what its mask allows, the model's logits hold (`bans_overridden`). What is written where the mask bans is never
+        read. NaN elsewhere, another shape, or an exception end the request whose row it is, with a `StageFailure`, and no other.
         """
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Keyword arguments, as JSON has them, that make this stage again: the fields of a dataclass.
-
-        Raises UsageError for a stage that cannot be saved.
-        """
-        if not is_dataclass(self):
-            raise UsageError("it has no `parameters` that would make it again")
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
 
 
 @dataclass(slots=True)
@@ -76,12 +66,6 @@ LOGITS_STAGES: Registry[Callable[..., Any]] = Registry(
 )
 
 
-def stage_name(stage: object) -> str:
-    """What a stage is called in messages: as it is registered, else its class, or the function that it adapts."""
-    named = getattr(stage, "name", None)
-    return named if isinstance(named, str) and named else LOGITS_STAGES.name_of(type(stage)) or type(stage).__name__
-
-
 def set_up(stages: Sequence[LogitsStage], request: StageRequest) -> RowStages | None:
     """The stages that take part in a request; None where none does. Raises UsageError naming the one whose `setup` raises."""
     taking_part = []
@@ -89,23 +73,8 @@ def set_up(stages: Sequence[LogitsStage], request: StageRequest) -> RowStages | 
         try:
             state = stage.setup(request)
         except Exception as error:
-            raise UsageError(f'logits processor "{stage_name(stage)}" refuses it: {type(error).__name__}: {error}') from error
+            name = LOGITS_STAGES.called(stage)
+            raise UsageError(f'logits processor "{name}" refuses it: {type(error).__name__}: {error}') from error
         if state is not SKIPPED:
             taking_part.append((stage, state))
     return RowStages(request, tuple(taking_part)) if taking_part else None
-
-
-def saved_form(stage: LogitsStage) -> tuple[str, dict[str, Any]]:
-    """(registered name, parameters) of a stage, by which it is made again elsewhere. Raises UsageError for one that cannot be."""
-    refusal = f'logits processor "{stage_name(stage)}" cannot be saved: '
-    parameters = getattr(stage, "parameters", None)
-    if parameters is None:
-        raise UsageError(f"{refusal}it has no method `parameters`")
-    try:
-        found = json.loads(json.dumps(dict(parameters())))
-    except (UsageError, TypeError, ValueError) as error:
-        raise UsageError(f"{refusal}{error}") from None
-    name = LOGITS_STAGES.name_of(type(stage))
-    if name is None:
-        raise UsageError(f'{refusal}{type(stage).__name__} is not registered; @LOGITS_STAGES.register("a-name") does that')
-    return name, found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import runpy
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -116,8 +117,8 @@ def test_a_stage_changes_what_it_says_and_nothing_else(tiny_model, make_engine):
     without = run_all(make_engine(folder), {0: requests(chains=[()] * len(CHAINS), **few)})
     for place in (4, 6):  # free, with bigrams alone
         tokens = [*PROMPT, *outputs[place].token_ids]
-        new = list(zip(tokens[len(PROMPT) - 1 :], tokens[len(PROMPT) :], strict=False))
-        assert not set(new) & set(zip(PROMPT, PROMPT[1:], strict=False)) and len(new) == len(set(new))
+        new = list(pairwise(tokens[len(PROMPT) - 1 :]))
+        assert not set(new) & set(pairwise(PROMPT)) and len(new) == len(set(new))
         assert outputs[place].token_ids != without[place].token_ids
     assert [outputs[place].token_ids for place in range(4)] == [without[place].token_ids for place in range(4)]
 
@@ -256,7 +257,7 @@ def test_a_session_brings_its_stages_or_is_refused_by_name(tiny_model, make_engi
         opened(BIGRAMS)[1].resume(load_snapshot(tmp_path / "of-engine"))
         with pytest.raises(SessionError, match="this one none"):
             opened()[1].resume(load_snapshot(tmp_path / "of-engine"))
-    with pytest.raises(SessionError, match='drawn with "bigrams", which is not registered here'):
+    with pytest.raises(SessionError, match='it has the logits processor "bigrams", which is not registered here'):
         load_snapshot(tmp_path / "session")
 
 

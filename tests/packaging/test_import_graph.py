@@ -29,7 +29,7 @@ CONSTRAINTS = [
 ENGINE = [
     {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf", "offload", "quantization"}, {"attention"}, {"models"}, {"adapters"},
     {"config", "requests", "conversion"},
-    {"scheduling", "device_constraints", "search"}, {"features", "steps"}, {"drafts"}, {"loops"}, {"engine"}, {"assembly"},
+    {"scheduling", "device_constraints", "search"}, {"steps"}, {"drafts"}, {"features"}, {"loops"}, {"engine"}, {"assembly"},
     {"loader"}, {"sessions"},
 ]  # fmt: skip
 MOST_FILES = 26  # of a folder, `__init__.py` included: what a reader can take in

@@ -21,7 +21,6 @@ from maskwright.sampling.logits_stages import (
     LogitsStage,
     StageRequest,
     failure_text,
-    saved_form,
     set_up,
     stages_of,
 )
@@ -209,7 +208,7 @@ def test_processors_of_transformers_adapt() -> None:
         for processor in processors:
             scores = processor(torch.tensor([text]), scores)
         assert torch.equal(staged.logits[place], scores[0])
-    with pytest.raises(UsageError, match="counts its calls.*guidance"):
+    with pytest.raises(UsageError, match=r"counts its calls.*guidance"):
         stages_of("logits_processors", [transformers.UnbatchedClassifierFreeGuidanceLogitsProcessor(1.5, model=None)])
 
 
@@ -261,16 +260,16 @@ def test_names_stand_for_stages_and_stages_can_be_saved() -> None:
     with LOGITS_STAGES.registered("shift", Shift):
         params = SamplingParams(logits_processors=["shift", Shift(2.0)])
         assert params.logits_processors == (Shift(), Shift(2.0))
-        assert saved_form(params.logits_processors[1]) == ("shift", {"amount": 2.0})
-        json.dumps(saved_form(Shift()))
+        assert LOGITS_STAGES.saved_form(params.logits_processors[1]) == ("shift", {"amount": 2.0})
+        json.dumps(LOGITS_STAGES.saved_form(Shift()))
         with pytest.raises(UsageError, match=r'"shift" cannot be saved: .*not JSON serializable'):
-            saved_form(Shift(torch.ones(1)))  # type: ignore[arg-type]
+            LOGITS_STAGES.saved_form(Shift(torch.ones(1)))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Shift is not registered"):
-        saved_form(Shift())
-    for given in (lambda tokens, logits: logits, lambda input_ids, scores: scores):
-        (stage,) = stages_of("logits_processors", [given])
+        LOGITS_STAGES.saved_form(Shift())
+    for each in (lambda tokens, logits: logits, lambda input_ids, scores: scores):
+        (stage,) = stages_of("logits_processors", [each])
         with pytest.raises(UsageError, match='"<lambda>" cannot be saved: it is'):
-            saved_form(stage)
+            LOGITS_STAGES.saved_form(stage)
 
 
 def test_stages_stay_the_same_objects_when_options_change() -> None:
