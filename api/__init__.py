@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .logits_processor import LogitsProcessor
     from .outputs import GenerationIncomplete, GenerationOutput, ValidationFailed
     from .sampling import SamplingError, SamplingParams
+    from .sampling.logits_stages import LogitsStage
     from .session import Session
     from .shortcut import generate
     from .tool_loop import ToolResult, ToolRun
@@ -48,6 +49,7 @@ __all__ = [
     "GenerationOutput",
     "GrammarSyntaxError",
     "LogitsProcessor",
+    "LogitsStage",
     "MaskwrightError",
     "ModelNotFound",
     "Reply",
@@ -84,6 +86,7 @@ _MODULES = {
     "logits_processor": ["LogitsProcessor"],
     "outputs": ["GenerationIncomplete", "GenerationOutput", "ValidationFailed"],
     "sampling": ["SamplingError", "SamplingParams"],
+    "sampling.logits_stages": ["LogitsStage"],
     "session": ["Session"],
     "shortcut": ["generate"],
     "tool_loop": ["ToolResult", "ToolRun"],

@@ -24,6 +24,7 @@ from .engine.scheduling.statistics import EngineStatistics
 from .engine.search.searches import Search
 from .engine.sessions.sessions import CacheUse, Sessions
 from .engine.sessions.snapshot import Snapshot
+from .engine.steps.scorer import Scorer
 from .fair_lock import FairLock
 
 
@@ -173,6 +174,10 @@ class Driver:
         with self._lock:
             if self._engine.has_work and not self._pushed:
                 self._step()
+
+    def scorer(self, max_contexts: int) -> Scorer:
+        """See `LLM.scorer`."""
+        return self._engine.scorer(max_contexts)
 
     def cancel(self, request_id: int) -> None:
         """End a request whose events nobody will read any more; nothing happens when it has given its final one."""

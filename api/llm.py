@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
@@ -27,14 +27,18 @@ from .engine.search.particles import Particles
 from .engine.search.searches import Search
 from .engine.sessions.session_file import load_snapshot
 from .engine.sessions.sessions import CacheUse, Sessions
+from .engine.steps.scorer import Scorer
 from .errors import UsageError
 from .events import Delta, Done, Event
 from .model_folder import EMBEDDED, find_model
 from .outputs import GenerationOutput
 from .pieces import PieceReader, TokenPiece
 from .planning import Plan, Planner, PromptStyle
+from .plugins import Plugin, load_installed, load_plugins
 from .sampling import SamplingParams
+from .sampling.logits_stages import stages_of
 from .sampling.params import OPTIONS
+from .sampling.stopping import criteria_of
 from .session import Session
 from .stream_events import StreamEvents
 from .tool_loop import (
@@ -55,7 +59,10 @@ from .tool_loop import (
 )
 from .tools import ToolLike
 
-_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download", "adapters")  # of LLM itself
+_OWN_OPTIONS = (  # of LLM itself
+    "prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download", "adapters", "logits_processors",
+    "stopping_criteria", "plugins",
+)  # fmt: skip
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
 
@@ -68,6 +75,10 @@ class LLM:
         revision: of a repository: a branch, tag or commit.
         adapters: LoRA adapters by name, each a folder of peft or a GGUF file; more with `load_adapter`.
         download: fetch a repository that is not in the cache, with a progress bar.
+        logits_processors: stages of one's own that take part in every request, before those that it brings itself
+            (`SamplingParams(logits_processors=...)`): objects, registered names, transformers' processors or functions.
+        stopping_criteria: of one's own, in every request without a constraint (docs/extending.md).
+        plugins: what registers things of one's own first: functions, or "module:function" and "file.py:function".
         device: "auto" (a GPU when there is one), "cpu", "cuda", "cuda:1", ...
         dtype: "auto", "float32", "bfloat16" or "float16".
         prompt_style: "plain" takes prompts as they are, "chat" puts them into the model's chat template, "task" also tells
@@ -103,6 +114,9 @@ class LLM:
         revision: str | None = None,
         download: bool = False,
         adapters: Mapping[str, str | os.PathLike[str]] | None = None,
+        logits_processors: Iterable[Any] = (),
+        stopping_criteria: Iterable[Any] = (),
+        plugins: Iterable[Plugin] = (),
         **engine_options: Any,
     ) -> None:
         if not isinstance(constraint_limits, ConstraintLimits | None):
@@ -111,6 +125,10 @@ class LLM:
             raise UsageError(f"constraint_cache_bytes= is a number of bytes, not {constraint_cache_bytes!r}")
         if not isinstance(adapters, Mapping | None):
             raise UsageError(f"adapters= is a mapping from names to folders, not {type(adapters).__name__}")
+        load_installed()
+        load_plugins(plugins)
+        stages = stages_of("logits_processors", logits_processors)
+        criteria = criteria_of("stopping_criteria", stopping_criteria)
         folder = find_model(model, revision=revision, download=download)
         misplaced = next((option.name for option in OPTIONS if option.name in engine_options), None)
         if misplaced is not None:
@@ -118,7 +136,7 @@ class LLM:
         self.features, settings = EngineFeatures.split(engine_options)
         others = [*(feature.name for feature in fields(EngineFeatures)), *_OWN_OPTIONS]
         config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings}, others)
-        engine, self.tokenizer, _, self.config = load(config, self.features, adapters)
+        engine, self.tokenizer, _, self.config = load(config, self.features, adapters, stages, criteria)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
         self.driver = Driver(engine, _sessions(engine, folder, self.features, _variant(self.config)))
@@ -186,6 +204,16 @@ class LLM:
             with suppress(AdapterError):
                 self.driver.retire_adapter(name, is_leaving=False)
             raise
+
+    def scorer(self, max_contexts: int = 8) -> Scorer:
+        """The model for texts beside those in the batch, for stages that compare two texts, with a KV cache of its own.
+
+        Args:
+            max_contexts: texts whose keys and values are kept; the cache holds so many texts of max_model_len tokens.
+
+        Raises UnsupportedModel for a model that keeps a state instead of keys and values.
+        """
+        return self.driver.scorer(max_contexts)
 
     def generate(
         self,

@@ -38,8 +38,15 @@ def _print_version(is_asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")] = False,
+    plugin: Annotated[
+        list[str] | None, typer.Option("--plugin", metavar="MODULE:FUNCTION|FILE.py", help="Registers things of one's own.")
+    ] = None,
 ) -> None:
     """Structured generation that is exact and finishes."""
+    if plugin:
+        from ..plugins import load_plugins
+
+        load_plugins(plugin, "--plugin")
 
 
 @app.command("generate", cls=Forwarded)

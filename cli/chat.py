@@ -14,9 +14,9 @@ from ..constraint_choice import ConstraintOptions
 from ..conversation import Message
 from ..llm import LLM
 from ..model_folder import EMBEDDED
+from ..plugins import named_object
 from ..sampling import SamplingParams
 from ..tool_loop import Replied, ToolEnded, ToolsDone
-from .inputs import named_object
 from .model_options import (
     CONSTRAINT,
     SAMPLING,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import importlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from .. import grammars
-from ..constraints.lab.grammar_file import GrammarFile
+from ..constraints import Source
+from ..constraints.lab.grammar_file import LANGUAGES, GrammarFile, language_of
 from ..errors import UsageError
+from ..plugins import named_object
 
 
 def read_text(path: Path, option: str) -> str:
@@ -39,8 +38,11 @@ def read_schema(name: str) -> Any:
         raise UsageError(f"--schema {name}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
 
 
-def read_grammar(name: str) -> str:
-    """The text of a grammar file, or of a grammar that ships in the package, by its name."""
+def read_grammar(name: str) -> str | Source:
+    """The text of a grammar file, or of a grammar that ships in the package, by its name; the source in a registered language."""
+    language = language_of(Path(name).suffix)
+    if language is not None and not LANGUAGES.is_built_in(language) and Path(name).is_file():
+        return grammar_file(name, "--grammar").source
     return grammar_file(name, "--grammar", language="gbnf").text
 
 
@@ -52,16 +54,6 @@ def grammar_file(name: str, option: str, language: str | None = None, start: str
         known = ", ".join(grammars.names())
         raise UsageError(f"{option} {name}: there is no such file, nor a grammar of that name ({known})")
     return GrammarFile.named(name, read_text(Path(name), option), language, start)
-
-
-def named_object(name: str, option: str) -> Any:
-    """What `module:Name` or `file.py:Name` stands for."""
-    module_name, _, attribute = name.rpartition(":")
-    module = _load_module(module_name, option, name)
-    try:
-        return getattr(module, attribute)
-    except AttributeError:
-        raise UsageError(f'{option} {name}: {module_name} has no "{attribute}"') from None
 
 
 def read_prompts(prompt: str | None, prompt_file: Path | None) -> list[str]:
@@ -79,27 +71,3 @@ def read_prompts(prompt: str | None, prompt_file: Path | None) -> list[str]:
     if not text:
         raise UsageError("the prompt is empty")
     return [text]
-
-
-def _load_module(module_name: str, option: str, name: str) -> ModuleType:
-    try:
-        if module_name.endswith(".py"):
-            return _load_file(Path(module_name))
-        if "" not in sys.path:  # a console script does not look into the current folder by itself
-            sys.path.insert(0, "")
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise UsageError(f'{option} {name}: there is no module "{error.name}"') from None
-    except FileNotFoundError:
-        raise UsageError(f"{option} {name}: there is no such file") from None
-    except Exception as error:  # whatever the user's own code raises
-        raise UsageError(f"{option} {name}: loading it failed: {type(error).__name__}: {error}") from error
-
-
-def _load_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None, "a name that ends in .py has a loader"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # dataclasses and Pydantic look their module up
-    spec.loader.exec_module(module)
-    return module

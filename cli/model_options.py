@@ -15,14 +15,25 @@ from ..engine import EngineConfig, EngineFeatures
 from ..errors import UsageError
 from ..llm import LLM
 from ..model_folder import EMBEDDED
+from ..plugins import load_installed, load_plugins
 from ..sampling import SamplingParams
+from ..sampling.logits_stages import stages_of
+from ..sampling.stopping import criteria_of
 from .inputs import read_grammar, read_schema
 from .options import given_options, option_parameters
 from .show import waiting
 
 CONSTRAINT, MODEL, SAMPLING, OUTPUT = "Constraint (at most one)", "Model", "Sampling", "Output"  # panels of --help
 SPEED, ENGINE = "Speed (the output is the same)", "Engine"
+OWN = "One's own"
 NAMED = ("model", "device", "dtype")  # fields of EngineConfig that have an option of their own
+
+def load_plugin_option(names: list[str] | None) -> list[str] | None:
+    """Load the plugins that the command line names, before its other options are looked at."""
+    load_installed()
+    load_plugins(names or (), "--plugin")
+    return names
+
 
 SchemaOption = Annotated[
     str | None, typer.Option(metavar="FILE.json|MODULE:CLASS", help="A JSON Schema, or a type to fill.", rich_help_panel=CONSTRAINT)
@@ -47,6 +58,26 @@ AdapterOption = Annotated[
     Path | None,
     typer.Option("--adapter", help="A LoRA adapter to run with: a folder of peft, or a GGUF file.", rich_help_panel=MODEL),
 ]
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="MODULE:FUNCTION|FILE.py",
+        help="Registers things of one's own (docs/extending.md); may be repeated.",
+        callback=load_plugin_option,
+        is_eager=True,
+        expose_value=False,
+        rich_help_panel=OWN,
+    ),
+]
+LogitsProcessorOption = Annotated[
+    list[str] | None,
+    typer.Option("--logits-processor", metavar="NAME", help="A registered stage, in every request.", rich_help_panel=OWN),
+]
+StoppingOption = Annotated[
+    list[str] | None,
+    typer.Option("--stopping-criterion", metavar="NAME", help="A registered criterion, for free text.", rich_help_panel=OWN),
+]
 GreedyOption = Annotated[
     bool, typer.Option("--greedy", help="The most probable token each time: --temperature 0.", rich_help_panel=SAMPLING)
 ]
@@ -57,10 +88,11 @@ def constraint_options(
     schema: str | None, regex: str | None, grammar: str | None, choice: list[str] | None
 ) -> ConstraintOptions:
     """What `LLM.generate` takes, read from what the command line names."""
+    read = None if grammar is None else read_grammar(grammar)
     given: dict[str, Any] = {
         "schema": None if schema is None else read_schema(schema),
         "regex": regex,
-        "grammar": None if grammar is None else read_grammar(grammar),
+        "grammar" if isinstance(read, str) else "constraint": read,
         "choice": choice or None,
     }
     return ConstraintOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
@@ -81,7 +113,14 @@ def engine_parameters() -> list[inspect.Parameter]:
     config = option_parameters(EngineConfig, ENGINE, shows_defaults=True)
     panels = dict.fromkeys(EngineFeatures.CHANGES_TOKENS, ENGINE)
     features = option_parameters(EngineFeatures, SPEED, panels, shows_defaults=True)
-    return [*(parameter for parameter in config if parameter.name not in NAMED), *features]
+    return [*(parameter for parameter in config if parameter.name not in NAMED), *features, *own_parameters()]
+
+
+def own_parameters() -> list[inspect.Parameter]:
+    """Options for what plugins bring; `--plugin` is carried out before the others are looked at."""
+    annotations = {"logits_processor": LogitsProcessorOption, "stopping_criterion": StoppingOption, "plugin": PluginOption}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, kind, default=None, annotation=annotation) for name, annotation in annotations.items()]
 
 
 def engine_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +128,11 @@ def engine_options(values: Mapping[str, Any]) -> dict[str, Any]:
     features = given_options(EngineFeatures, values)
     config = {name: value for name, value in given_options(EngineConfig, values).items() if name not in NAMED}
     EngineFeatures(**features), EngineConfig(model=Path(), **config)
-    return features | config
+    given = {"logits_processors": values.get("logits_processor"), "stopping_criteria": values.get("stopping_criterion")}
+    own = {name: tuple(names) for name, names in given.items() if names}
+    stages_of("logits_processors", own.get("logits_processors", ()))  # names that there are not are told
+    criteria_of("stopping_criteria", own.get("stopping_criteria", ()))
+    return features | config | own
 
 
 def named_adapter(adapter: Path | None) -> tuple[str | None, dict[str, Path]]:

@@ -14,7 +14,8 @@ from rich.text import Text
 from ..constraints import Compiler, GrammarSyntaxError, JsonSchema, Vocabulary, warm_up
 from ..constraints.front_ends.json_schema.report import EXACT, NOTE, REFUSED, Finding, Report, report
 from ..errors import UsageError
-from .inputs import named_object, read_text
+from ..plugins import named_object
+from .inputs import read_text
 from .show import notices
 
 REFUSED_CODE = 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from ..sampling.logits_stages import LogitsStage
+from ..sampling.stopping import StoppingCriterion
 from .adapters.registry import AdapterRegistry
-from .drafts.draft_model import DraftModel
-from .drafts.drafter import Drafter, ForcedDrafts, Lookup, NoDrafts
+from .drafts.choice import DraftParts, make_drafter
 from .drafts.forced_text import ForcedText
 from .engine import Engine
 from .features import EngineFeatures
@@ -25,6 +26,8 @@ def assemble(
     threads: int | None = None,
     draft: ModelRunner | None = None,
     adapters: AdapterRegistry | None = None,
+    logits_processors: tuple[LogitsStage, ...] = (),
+    stopping_criteria: tuple[StoppingCriterion, ...] = (),
 ) -> Engine:
     """An engine around `runner`, in whose slots `adapters` are.
 
@@ -34,7 +37,10 @@ def assemble(
         features = features.for_recurrent()
     forced_text = ForcedText(tokenizer.vocabulary, lambda text: tokenizer.encode(text, add_special_tokens=False))
     pairs = cache(lambda: CanonicalPairs(tokenizer.vocabulary, tokenizer.specification(), tokenizer.word_starts))
-    drafter = _drafter(features, forced_text, draft, tokenizer.vocabulary.size)
+    parts = DraftParts(
+        tokenizer.vocabulary, forced_text, draft, features.draft_acceptance == "tokens", features.num_draft_tokens
+    )
+    drafter = make_drafter(features.speculation, parts)
     return Engine(
         runner,
         tokenizer.vocabulary,
@@ -45,17 +51,6 @@ def assemble(
         drafter=drafter,
         threads=threads,
         adapters=adapters,
+        logits_processors=logits_processors,
+        stopping_criteria=stopping_criteria,
     )
-
-
-def _drafter(
-    features: EngineFeatures, forced_text: ForcedText, draft: ModelRunner | None, vocab_size: int
-) -> Drafter:
-    if features.speculation == "lookup":
-        return Lookup()
-    if features.speculation == "forced":
-        return ForcedDrafts(forced_text)
-    if features.speculation == "draft":
-        assert draft is not None, "EngineFeatures has checked that there is a draft model"
-        return DraftModel(draft, vocab_size, keeps_tokens=features.draft_acceptance == "tokens")
-    return NoDrafts()

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import torch
 
-from ..foundation.option_names import NamedOptions, unknown_name
+from ..foundation.option_names import NamedOptions, not_one_of, unknown_name
 from ..kernels.attention import FP8
 from ..kernels.backend import Backend, uses_triton
 from ..kernels.cpu import is_available
 from .attention.methods import METHODS
 from .errors import ConfigError
 from .gguf.files import is_gguf
+from .kv_cache.layouts import KV_LAYOUTS, LayoutRequest, tokens_per_block
 from .limits import Limits
 from .models.architecture import DTYPES, ModelInfo, ModelSpec
 from .quantization.online import ONLINE_KINDS, OnlineKind
 
 PRODUCTS = ("auto", "int8", "compiled", "float32")
 COMPILED = ("int8", "compiled")  # those that are the compiled code of `kernels/cpu`
-KV_LAYOUTS = ("paged", "contiguous")
 KV_DTYPES: Mapping[str, torch.dtype | None] = {  # None = the model's
     "auto": None, "fp8": FP8, "float16": torch.float16, "bfloat16": torch.bfloat16,
 }  # fmt: skip
@@ -78,7 +78,7 @@ class EngineConfig(NamedOptions):
         _require_size("cpu_offload_gb", self.cpu_offload_gb)
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
-        named = {
+        named: dict[str, Collection[str]] = {
             "kv_layout": KV_LAYOUTS, "attention": METHODS, "kernels": get_args(Backend), "kv_dtype": KV_DTYPES,
             "products": PRODUCTS,
         }  # fmt: skip
@@ -86,7 +86,7 @@ class EngineConfig(NamedOptions):
             raise ConfigError(f'quantization must be one of {", ".join(ONLINE_KINDS)}, got "{self.quantization}"')
         for name, choices in named.items():
             if getattr(self, name) not in choices:
-                raise ConfigError(f'{name} must be one of {", ".join(choices)}, got "{getattr(self, name)}"')
+                raise ConfigError(not_one_of(name, getattr(self, name), choices))
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], others: Iterable[str] = ()) -> EngineConfig:
@@ -117,12 +117,12 @@ def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
         _check_ranks(config, device)
     default_fraction = 0.9 if device.type == "cuda" else 0.3
     max_model_len = _resolve_max_model_len(config.max_model_len, spec)
-    has_whole_blocks = config.kv_layout == "contiguous" or spec.is_recurrent  # a state is one block too
+    asked = LayoutRequest(config.block_size, max_model_len)
     return replace(
         config,
         device=str(device),
         dtype=_resolve_dtype(config.dtype, device, spec),
-        block_size=max_model_len if has_whole_blocks else config.block_size,
+        block_size=max_model_len if spec.is_recurrent else tokens_per_block(config.kv_layout, asked),  # a state is one block too
         max_model_len=max_model_len,
         kv_memory_fraction=config.kv_memory_fraction or default_fraction,
         kernels=_resolve_kernels(config.kernels, device),

@@ -7,6 +7,8 @@ from itertools import count
 from time import perf_counter
 
 from ..constraints.vocabulary.vocabulary import Vocabulary
+from ..sampling.logits_stages import LogitsStage
+from ..sampling.stopping import StoppingCriterion
 from .adapters.adapter import Adapter
 from .adapters.loaded import LoadedAdapter, names_of
 from .adapters.modules import why_no_adapters
@@ -29,7 +31,7 @@ from .requests.canonical import CanonicalPairs
 from .requests.output import Event, RequestOutput
 from .requests.request import Rank, Request
 from .requests.sequence import Sequence
-from .scheduling.policy import POLICIES, Arrival, FairShares
+from .scheduling.policy import Arrival, FairShares, rank_of
 from .scheduling.roster import Roster
 from .scheduling.scheduler import Chunk, Scheduler
 from .scheduling.statistics import EngineStatistics, statistics_of
@@ -38,6 +40,7 @@ from .search.searches import Search
 from .search.searches import begin as begin_search
 from .search.searches import check as check_search
 from .steps.runner import ModelRunner
+from .steps.scorer import Scorer
 from .steps.step_sampler import StepSampler
 
 
@@ -50,7 +53,8 @@ class Engine:
     `features` make it fast; the output is the same either way. `forced_text` knows how forced text is written in tokens, for
     requests that ask for `jump_forward`; `canonical` which tokens follow one another, for those that ask for that; `drafter`
     guesses ahead. `threads` is how many CPU threads a step uses (None: as set). `adapters` are those that requests may ask for, in
-    the slots of `runner`.
+    the slots of `runner`. `logits_processors` take part in every request, before its own, and
+    so do `stopping_criteria` where there is no constraint.
     """
 
     def __init__(
@@ -65,11 +69,14 @@ class Engine:
         drafter: Drafter | None = None,
         threads: int | None = None,
         adapters: AdapterRegistry | None = None,
+        logits_processors: tuple[LogitsStage, ...] = (),
+        stopping_criteria: tuple[StoppingCriterion, ...] = (),
     ) -> None:
         self.runner, self.vocabulary, self.limits = runner, vocabulary, limits
         self.features = features or EngineFeatures()
         self.forced_text, self.threads, self.adapters = forced_text, threads, adapters
         self.canonical = canonical
+        self.logits_processors, self.stopping_criteria = logits_processors, stopping_criteria
         self.drafter = drafter or NoDrafts()
         self.space = KVSpace(limits, reuses=self.features.prefix_cache, num_host_blocks=self.features.num_host_blocks)
         self.scheduler: Scheduler[Sequence] = Scheduler(limits, self.space, max_drafts=self.features.max_drafts)
@@ -129,6 +136,8 @@ class Engine:
         """
         check_search(request, search, self.limits, shares=self.features.prefix_cache)
         facade = self.admit(request, steers=False)
+        if facade.stages is not None:
+            raise RequestError("searches compare what the model says, and this engine has logits_processors that change it")
         facade.rank = self._rank(facade)
         roster = self._roster
         around = Surroundings(
@@ -140,7 +149,10 @@ class Engine:
 
     def admit(self, request: Request, *, steers: bool = True) -> Sequence:
         """A request as a sequence, which is not queued. Raises RequestError when it can never run as asked."""
-        return admit(self.next_id(), request, self.vocabulary, self.limits, self.adapters, steers=steers, canonical=self.canonical)
+        return admit(
+            self.next_id(), request, self.vocabulary, self.limits, self.adapters, steers=steers, canonical=self.canonical,
+            stages=self.logits_processors, criteria=self.stopping_criteria,
+        )  # fmt: skip
 
     def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
         """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere
@@ -187,6 +199,10 @@ class Engine:
         if sequence.search_group is not None:
             raise RequestError(f"request {request_id} is a search, which has no one text to go on with")
         return sequence
+
+    def scorer(self, max_contexts: int) -> Scorer:
+        """The model for other texts than those of its sequences (`scorer.py`). Raises UnsupportedModel."""
+        return Scorer(self.runner.decoder, self.runner.attend, self.limits, self.vocabulary.size, max_contexts)
 
     def ended(self, request_id: int) -> Sequence | None:
         """A request that has ended, whose final event is still to be given."""
@@ -276,4 +292,13 @@ class Engine:
     def _rank(self, sequence: Sequence) -> Rank:
         request, policy = sequence.request, self.features.policy
         begins = self._shares.begin(request.user, sequence.num_tokens + sequence.max_tokens) if policy == "fair" else 0.0
-        return POLICIES[policy](Arrival(sequence.request_id, self._totals.num_steps, request.priority, begins))
+        arrival = Arrival(
+            number=sequence.request_id,
+            step=self._totals.num_steps,
+            priority=request.priority,
+            share_begins=begins,
+            num_tokens=sequence.num_tokens,
+            max_tokens=sequence.max_tokens,
+            user=request.user,
+        )
+        return rank_of(policy, arrival)

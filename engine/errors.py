@@ -16,6 +16,8 @@ EngineError
     ├── InvalidLogits      the forward pass gives no numbers, also then
     ├── SamplerFailure     drawing a token raises
     ├── RankLost           one of the processes that compute the model together has ended; ends all requests
+    ├── StageFailure       a logits processor raises, or gives something else than logits
+    ├── StoppingFailure    a stopping criterion raises
     └── EngineFailure      planning a step raises whenever this sequence is there
 """
 
@@ -99,8 +101,9 @@ class SessionError(RequestError):
     """A session that cannot be saved or resumed here.
 
     `keyword` is why: "file" (none of ours, cut short or changed), "format" (of another version), "content" (well written, but no
-    session), "model", "tokenizer", "constraint", "adapter", "cache" (what is kept of a token, its dtype or the draft model's),
-    "max_model_len" (what differs from where it was saved), or "request" (it is not one that can be saved).
+    session), "model", "tokenizer", "constraint", "adapter", "logits_processors", "stopping_criteria", "cache" (what is kept of a
+    token, its dtype or the draft model's), "max_model_len" (what differs from where it was saved), or "request" (it is not one
+    that can be saved).
     """
 
     def __init__(self, keyword: str, reason: str) -> None:
@@ -122,6 +125,14 @@ class InvalidLogits(InternalError):
 
 class SamplerFailure(InternalError):
     """Drawing this sequence's next token raises."""
+
+
+class StageFailure(InternalError):
+    """A logits processor raises with this sequence, alone as with others, or gives NaN or another shape; the message names it."""
+
+
+class StoppingFailure(InternalError):
+    """A stopping criterion raises; the message names it."""
 
 
 class EngineFailure(InternalError):

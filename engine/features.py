@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..foundation.option_names import NamedOptions
+from ..foundation.option_names import NamedOptions, not_one_of
+from .drafts.choice import DRAFTERS
 from .errors import ConfigError
 from .scheduling.policy import POLICIES
-
-SPECULATIONS = ("off", "lookup", "forced", "draft")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class EngineFeatures(NamedOptions):
         _require_integer("num_draft_tokens", self.num_draft_tokens, at_least=1)
         _require_name("automaton", self.automaton, ("host", "device"))
         _require_name("policy", self.policy, POLICIES)
-        _require_name("speculation", self.speculation, SPECULATIONS)
+        _require_name("speculation", self.speculation, DRAFTERS)
         _require_name("draft_acceptance", self.draft_acceptance, ("tokens", "distribution"))
         if self.draft_acceptance == "distribution" and self.speculation != "draft":
             raise ConfigError('draft_acceptance="distribution" is for drafts that are drawn; it needs speculation="draft"')
@@ -107,4 +106,4 @@ def _require_integer(name: str, value: object, at_least: int) -> None:
 
 def _require_name(name: str, value: str, known: Any) -> None:
     if value not in known:
-        raise ConfigError(f'{name} must be one of {", ".join(known)}, got "{value}"')
+        raise ConfigError(not_one_of(name, value, known))

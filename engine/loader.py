@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import torch
 
+from ..sampling.logits_stages import LogitsStage
+from ..sampling.stopping import StoppingCriterion
 from .adapters.linears import AdaptedLinears
 from .adapters.modules import modules_of, takes_adapters, why_no_adapters
 from .adapters.registry import AdapterRegistry
@@ -50,7 +52,11 @@ class Loaded(NamedTuple):
 
 
 def load(
-    config: EngineConfig, features: EngineFeatures | None = None, adapters: Mapping[str, str | os.PathLike[str]] | None = None
+    config: EngineConfig,
+    features: EngineFeatures | None = None,
+    adapters: Mapping[str, str | os.PathLike[str]] | None = None,
+    logits_processors: tuple[LogitsStage, ...] = (),
+    stopping_criteria: tuple[StoppingCriterion, ...] = (),
 ) -> Loaded:
     """Load the model that `config` names, and adapters. Raises ConfigError (one line, naming file or setting) when it cannot."""
     spec = _quantized(read_spec(config.model), config)
@@ -71,7 +77,10 @@ def load(
         runner = _runner(model, resolved, limits, features, slots, team)
         draft = _draft_runner(features, resolved, limits, spec)
         threads = threads_of(resolved, model)
-        engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry)
+        engine = assemble(
+            runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry, logits_processors=logits_processors,
+            stopping_criteria=stopping_criteria,
+        )  # fmt: skip
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 

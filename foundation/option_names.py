@@ -17,6 +17,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     return f'unknown {kind} "{name}"; ' + (f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}")
 
 
+def not_one_of(option: str, value: object, known: Iterable[str]) -> str:
+    """The message about the value of an option that is none of those known, with the nearest ones."""
+    names = list(known)
+    near = get_close_matches(str(value), names, n=3, cutoff=0.7)
+    return f'{option} must be one of {", ".join(names)}, got "{value}"' + (f"; did you mean {' or '.join(near)}?" if near else "")
+
+
 class NamedOptions:
     """Base of a dataclass of options that users write down. `KIND` is what one of them is called in messages.
 

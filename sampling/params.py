@@ -14,7 +14,10 @@ from ..foundation.option_names import NamedOptions
 from ..kernels.sampler.parameters import Range
 from ..kernels.sampler.programs import StageParameters, Step, is_plain, steps_of
 from .checks import checked_bias, checked_stages, checked_strings, checked_token_ids, checked_token_sequences
+from .logits_stages.adapted import stages_of
+from .logits_stages.stage import LogitsStage
 from .options import options_of
+from .stopping import StoppingCriterion, criteria_of
 
 MAX_LOGPROBS = 20
 COUNT = Range(1)
@@ -51,6 +54,12 @@ class SamplingParams(NamedOptions, StageParameters):
     )  # the same as token ids
     allowed_token_ids: Annotated[tuple[int, ...], checked_token_ids] = ()  # nothing else is drawn; () = anything
     banned_token_ids: Annotated[tuple[int, ...], checked_token_ids] = ()  # never drawn, unless the constraint leaves nothing else
+    logits_processors: Annotated[tuple[LogitsStage, ...], stages_of] = field(
+        default=(), hash=False, metadata=IN_PYTHON
+    )  # stages of one's own, before all others: objects, registered names, transformers' processors or functions (docs/sampling.md)
+    stopping_criteria: Annotated[tuple[StoppingCriterion, ...], criteria_of] = field(
+        default=(), hash=False, metadata=IN_PYTHON
+    )  # of one's own, for free text: objects, registered names, functions of the output's token ids (docs/extending.md)
     seed: Annotated[int | None, SEED] = None  # [0, 2**64); None = a fresh one; the same seed gives the same tokens in any batch
     max_tokens: Annotated[int, COUNT] = 256  # >= 1
     min_tokens: Annotated[int, Range(0, "max_tokens")] = (

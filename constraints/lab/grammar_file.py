@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ...foundation.registry import Registry
 from ..base.errors import ConstraintError
 from ..front_ends.cfg.ebnf import Ebnf
 from ..front_ends.cfg.gbnf import Gbnf
@@ -17,10 +19,43 @@ from .outline import Outline, OutlineRule, Pattern
 from .outline_gbnf import ebnf_outline, gbnf_outline
 from .outline_lark import lark_outline
 
-LANGUAGE_OF_ENDING = {
-    ".gbnf": "gbnf", ".ebnf": "ebnf", ".lark": "lark", ".regex": "regex", ".re": "regex", ".json": "json-schema",
-    ".schema": "json-schema",
-}  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A notation in which constraints are written down in files."""
+
+    read: Callable[[str, str | None], Source]  # from a text, and the rule to begin with, if one is named
+    endings: tuple[str, ...]  # of files in it, with their dots, in small letters
+    has_rules: bool = False  # else no rule may be named
+
+
+def _pattern(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+LANGUAGES: Registry[Language] = Registry(
+    "grammar language",
+    {
+        "gbnf": Language(lambda text, start: Gbnf(text, start or "root"), (".gbnf",), has_rules=True),
+        "ebnf": Language(lambda text, start: Ebnf(text, start), (".ebnf",), has_rules=True),
+        "lark": Language(lambda text, start: Lark(text, start or "start"), (".lark",), has_rules=True),
+        "regex": Language(lambda text, start: Regex(_pattern(text)), (".regex", ".re")),
+        "json-schema": Language(lambda text, start: JsonSchema(text), (".json", ".schema")),
+    },
+    needs="a Language",
+    fits=lambda value: isinstance(value, Language),
+)
+
+
+def language_of(ending: str) -> str | None:
+    """The language of files with an ending; of several the one that was registered last."""
+    found = [name for name, language in LANGUAGES.items() if ending.lower() in language.endings]
+    return found[-1] if found else None
+
+
+def endings() -> list[str]:
+    """The endings of all languages."""
+    return [ending for language in LANGUAGES.values() for ending in language.endings]
 
 
 @dataclass(frozen=True)
@@ -38,35 +73,25 @@ class GrammarFile:
     @classmethod
     def named(cls, name: str, text: str, language: str | None = None, start: str | None = None) -> GrammarFile:
         """The language follows from the ending of the name. Raises ConstraintError when it does not, and for unknown languages."""
-        found = language or LANGUAGE_OF_ENDING.get(Path(name).suffix.lower())
+        found = language or language_of(Path(name).suffix)
         if found is None:
             raise ConstraintError(
-                f"the ending of {name} says no language", instead=f"{' '.join(LANGUAGE_OF_ENDING)}, or name the language"
+                f"the ending of {name} says no language", instead=f"{' '.join(endings())}, or name the language"
             )
-        if found not in LANGUAGE_OF_ENDING.values():
-            known = ", ".join(dict.fromkeys(LANGUAGE_OF_ENDING.values()))
-            raise ConstraintError(f"there is no language {found!r}, expected one of {known}")
-        if start is not None and found not in ("gbnf", "ebnf", "lark"):
+        if found not in LANGUAGES:
+            raise ConstraintError(f"there is no language {found!r}, expected one of {', '.join(LANGUAGES)}")
+        if start is not None and not LANGUAGES[found].has_rules:
             raise ConstraintError(f"{name} has no rules, so none to begin with")
         return cls(name, text, found, start)
 
     @cached_property
     def source(self) -> Source:
         """The constraint. Raises ConstraintError."""
-        match self.language:
-            case "gbnf":
-                return Gbnf(self.text, self.start or "root")
-            case "ebnf":
-                return Ebnf(self.text, self.start)
-            case "lark":
-                return Lark(self.text, self.start or "start")
-            case "regex":
-                return Regex(self.pattern)
-        return JsonSchema(self.text)
+        return LANGUAGES[self.language].read(self.text, self.start)
 
     @property
     def pattern(self) -> str:
-        return self.text.removesuffix("\n").removesuffix("\r")
+        return _pattern(self.text)
 
     @cached_property
     def outline(self) -> Outline | None:

@@ -22,7 +22,7 @@ from ..base.errors import ConstraintError
 from ..runtime.compiler import Compiler
 from ..runtime.constraint import Constraint
 from .explain import explain_text
-from .grammar_file import LANGUAGE_OF_ENDING, GrammarFile
+from .grammar_file import GrammarFile, endings
 
 SUITE_ENDINGS = (".test.yaml", ".test.yml", ".jsonl")
 ACCEPT, REJECT, PREFIX = "accept", "reject", "prefix"
@@ -83,7 +83,7 @@ def read_suites(path: Path, grammar: Path | None = None) -> list[Suite]:
 def grammar_beside(path: Path) -> Path | None:
     """The grammar that a suite belongs to by its name, where there is one."""
     stem = next((path.name.removesuffix(ending) for ending in SUITE_ENDINGS if path.name.endswith(ending)), path.stem)
-    return next((beside for ending in LANGUAGE_OF_ENDING if (beside := path.with_name(stem + ending)).is_file()), None)
+    return next((beside for ending in endings() if (beside := path.with_name(stem + ending)).is_file()), None)
 
 
 def suite_beside(grammar: Path) -> Path | None:
@@ -192,8 +192,8 @@ def _grammar_file(path: Path, record: Mapping[str, Any], given: Path | None) -> 
             raise SuiteError(f"{path}: {key} is a string, not {value!r}")
     found = given or (path.parent / options["grammar"] if options["grammar"] else grammar_beside(path))
     if found is None:
-        endings = " ".join(LANGUAGE_OF_ENDING)
-        raise SuiteError(f"{path}: no grammar of that name beside it (with one of {endings}), and no key grammar:")
+        known = " ".join(endings())
+        raise SuiteError(f"{path}: no grammar of that name beside it (with one of {known}), and no key grammar:")
     return GrammarFile.named(str(found), _read(found), options["language"], options["start"])
 
 

@@ -8,13 +8,14 @@ maximum and sum are the online softmax (Milakov and Gimelshein 2018, arXiv:1805.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+
+from ...foundation.registry import Registry
 
 QUERY_BLOCK, KEY_BLOCK = 128, 512  # of `streaming`: as many scores are held at once, for each head
 EVERYTHING = slice(None)
@@ -107,7 +108,9 @@ def fused(
     )
 
 
-METHODS: Mapping[str, Attend] = {"fused": fused, "streaming": streaming, "naive": naive}
+METHODS: Registry[Attend] = Registry(
+    "attention method", {"fused": fused, "streaming": streaming, "naive": naive}, needs="a function such as `naive`"
+)
 
 
 def _scores(query: Tensor, key: Tensor, scoring: Scoring) -> Tensor:

@@ -206,7 +206,7 @@ def bucket_of(num_rows: int) -> int:
 def needs_host(sequence: Sequence) -> bool:
     """Whether the next draws of a sequence depend on what only the host knows."""
     sampling, guide = sequence.sampling, sequence.guide
-    if sampling.follows_text:
+    if sampling.follows_text or sequence.stages is not None:
         return True
     if guide is None:
         return False

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from ...kernels.to_device import to_device
 from ..device.device_queue import DeviceQueue, Ticket
-from ..errors import InvalidLogits
+from ..errors import InvalidLogits, StageFailure
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
 from ..scheduling.scheduler import Chunk, Scheduler
@@ -238,7 +238,7 @@ class Pipeline:
     def _has_drawn(self, row: Row, drawn: Drawn) -> bool:
         if isinstance(drawn, TokenRecord):
             self._stalls.pop(row.slot, None)
-        return isinstance(drawn, TokenRecord)
+        return isinstance(drawn, TokenRecord | StageFailure)  # waiting helps neither
 
     def _is_stuck(self, row: Row) -> bool:
         """Whether a row that drew nothing has to be told so; a few times it may wait for its mask."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...foundation.registry import Registry
 from ..errors import UnsupportedModel
 from .architecture import DTYPES, ModelSpec, NormSpec
 from .family_overrides import (
@@ -132,7 +133,7 @@ def token_ids(value: int | list[int] | None) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-FAMILIES: Mapping[str, Family] = {
+_BUILT_IN: Mapping[str, Family] = {
     "LlamaForCausalLM": Family(llama),
     "MistralForCausalLM": Family(mistral, {"sliding_window": 4096, "num_key_value_heads": 8}),
     "MixtralForCausalLM": Family(
@@ -238,3 +239,6 @@ FAMILIES: Mapping[str, Family] = {
         },
     ),
 }
+FAMILIES: Registry[Family] = Registry(
+    "model family", _BUILT_IN, needs="a Family", fits=lambda value: isinstance(value, Family)
+)

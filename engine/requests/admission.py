@@ -7,15 +7,19 @@ from collections.abc import Sequence as Tokens
 from typing import Any
 
 from ...constraints.vocabulary.vocabulary import Vocabulary
+from ...foundation.errors import UsageError
 from ...sampling import SamplingError, SamplingParams, SequenceSampling, StopMatcher
+from ...sampling.logits_stages import LogitsStage, RowStages, StageRequest, set_up
+from ...sampling.stopping import StoppingCriterion
 from ..adapters.loaded import LoadedAdapter
 from ..adapters.registry import AdapterRegistry
 from ..errors import BudgetTooSmall, PromptTooLong, RequestError
 from ..limits import Limits
 from .canonical import CanonicalPairs
 from .detokenizer import Detokenizer
+from .endings import ending_maker
 from .guide import Guide
-from .request import Constraint, Request
+from .request import Constraint, Ending, Request
 from .sequence import Sequence
 from .steering import steering_for
 
@@ -29,29 +33,67 @@ def admit(
     *,
     steers: bool = True,
     canonical: Callable[[], CanonicalPairs] | None = None,
+    stages: Tokens[LogitsStage] = (),
+    criteria: Tokens[StoppingCriterion] = (),
 ) -> Sequence:
     """Make a request into a sequence. Raises RequestError, which names what cannot run as asked.
 
     adapters: those that it may ask for. max_tokens is cut to what the model's length leaves after the prompt. steers: whether
     loops are ended, where the request does not say otherwise. canonical: the pairs of the model's tokenizer, where it is known.
+    stages, criteria: logits processors and stopping criteria of every request, before its own; constraints know no criteria.
     """
     _check_prompt(request.prompt_token_ids, vocabulary, limits)
     max_tokens = min(request.sampling.max_tokens, limits.max_model_len - len(request.prompt_token_ids))
     pairs = _canonical(request, canonical)
     guide = _guide(request, vocabulary, max_tokens, limits, steers, pairs)
     min_tokens = request.sampling.min_tokens if guide is None else guide.min_tokens
+    sampling = _sampling(request, vocabulary, guide)
+    known = _known(request, sampling, vocabulary)
+    make_ending = ending_maker(request.ending, (*criteria, *request.sampling.stopping_criteria) if guide is None else (), known)
     return Sequence(
         request_id=request_id,
         request=request,
         max_tokens=max_tokens,
         min_tokens=min(min_tokens, max_tokens),
-        sampling=_sampling(request, vocabulary, guide),
+        sampling=sampling,
         detokenizer=Detokenizer(vocabulary.text_tokens, len(request.healed)),
         stop_matcher=_stop_matcher(request.sampling),
         guide=guide,
-        ending=request.ending() if request.ending is not None else None,
+        make_ending=make_ending,
+        ending=_begun(make_ending),
+        stages=_stages((*stages, *request.sampling.logits_processors), known),
         adapter=_adapter(request.adapter, adapters),
     )
+
+
+def _known(request: Request, sampling: SequenceSampling, vocabulary: Vocabulary) -> StageRequest:
+    """What stages and criteria may know of a request."""
+    return StageRequest(
+        prompt_token_ids=request.prompt_token_ids,
+        sampling=request.sampling,
+        seed=sampling.seed,
+        vocab_size=vocabulary.size,
+        eos_token_ids=sampling.eos_token_ids,
+        spellings=vocabulary.text_tokens,
+        is_constrained=request.constraint is not None,
+    )
+
+
+def _stages(stages: Tokens[LogitsStage], known: StageRequest) -> RowStages | None:
+    try:
+        return set_up(stages, known)
+    except UsageError as error:
+        raise RequestError(str(error)).about("logits_processors") from error
+
+
+def _begun(make_ending: Callable[[], Ending] | None) -> Ending | None:
+    if make_ending is None:
+        return None
+    try:
+        return make_ending()
+    except Exception as error:
+        message = f"a stopping criterion refuses the request: {type(error).__name__}: {error}"
+        raise RequestError(message).about("stopping_criteria") from error
 
 
 def _adapter(name: str | None, adapters: AdapterRegistry | None) -> LoadedAdapter | None:

@@ -102,7 +102,7 @@ def cache_key(adapter: str | None, salt: str) -> str | None:
 
 def _refuse_contradictions(sampling: SamplingParams) -> None:
     """Options that would end or prolong the output against the constraint."""
-    given = {"stop": sampling.stop, "ignore_eos": sampling.ignore_eos}
+    given = {"stop": sampling.stop, "ignore_eos": sampling.ignore_eos, "stopping_criteria": sampling.stopping_criteria}
     for name, value in given.items():
         if value:
             raise RequestError(

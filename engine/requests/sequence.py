@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ...kernels.lora import NO_ADAPTER
 from ...sampling import SequenceSampling, StopMatcher
+from ...sampling.logits_stages import RowStages
 from ..adapters.loaded import LoadedAdapter
 from .detokenizer import Detokenizer
 from .guide import Guide
@@ -50,7 +52,9 @@ class Sequence:
     detokenizer: Detokenizer
     stop_matcher: StopMatcher | None = None
     guide: Guide | None = None
+    make_ending: Callable[[], Ending] | None = None  # of what may end the output early
     ending: Ending | None = None
+    stages: RowStages | None = None  # of its own, beside those of sampling
     adapter: LoadedAdapter | None = None
     scheduled_at: float | None = None  # seconds of the clock of steps, when it was computed first
 
@@ -160,11 +164,11 @@ class Sequence:
         child.token_ids, child.records, child.block_table = list(self.token_ids), list(self.records), []
         child.prompt_scores = list(self.prompt_scores)
         child.num_computed, child.num_expected, child.num_reported, child.num_reported_characters = 0, 0, 0, 0
-        child.sampling = self.sampling.fork(seed)
+        child.sampling, child.stages = self.sampling.fork(seed), None if self.stages is None else self.stages.copy()
         child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
         child.guide, child.ngrams = None if self.guide is None else self.guide.fork(), None
-        if self.request.ending is not None:
-            child.ending = self.request.ending()
+        if self.make_ending is not None:
+            child.ending = self.make_ending()
             for record in child.records:
                 child.ending.ends_after(record.token_id)
         return child

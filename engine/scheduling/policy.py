@@ -6,10 +6,13 @@ before a request can delay it, and from some moment on no newcomer does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import TypeAlias
 
+from ...foundation.registry import Registry
+from ..errors import RequestError
 from ..requests.request import Rank
 
 PATIENCE = 256  # steps that a request waits rather than let one of the next worse priority go first
@@ -23,6 +26,9 @@ class Arrival:
     step: int  # of the engine at which it came
     priority: int = 0  # smaller is more urgent
     share_begins: float = 0.0  # see FairShares
+    num_tokens: int = 0  # of the prompt
+    max_tokens: int = 0  # of the output
+    user: str = ""
 
 
 def fcfs(arrival: Arrival) -> Rank:
@@ -43,7 +49,21 @@ def fair(arrival: Arrival) -> Rank:
     return arrival.share_begins, arrival.number
 
 
-POLICIES: Mapping[str, Callable[[Arrival], Rank]] = MappingProxyType({"fcfs": fcfs, "priority": priority, "fair": fair})
+Policy: TypeAlias = Callable[[Arrival], Rank]
+POLICIES: Registry[Policy] = Registry(
+    "scheduling policy", {"fcfs": fcfs, "priority": priority, "fair": fair}, needs="a function from an Arrival to a rank"
+)
+
+
+def rank_of(policy: str, arrival: Arrival) -> Rank:
+    """The rank that a policy gives, behind which stands the request's number. Raises RequestError where it gives none."""
+    try:
+        rank = tuple(float(number) for number in POLICIES[policy](arrival))
+    except Exception as error:
+        raise RequestError(f'scheduling policy "{policy}": {type(error).__name__}: {error}') from error
+    if not rank or not all(map(math.isfinite, rank)):
+        raise RequestError(f'scheduling policy "{policy}" gave the rank {rank}; a rank is one finite number or more')
+    return (*rank, float(arrival.number))
 
 
 class FairShares:

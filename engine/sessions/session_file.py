@@ -30,6 +30,7 @@ from ...sampling import SamplingParams, TokenLogprob
 from ..errors import SessionError
 from ..kv_cache.kept_blocks import BlockContent, Kept, KeptLayout
 from ..requests.output import FinishReason, TokenRecord
+from .saved_parts import REGISTRIES, made_again, saved_parts
 from .snapshot import Belonging, KeptCache, Progress, Snapshot
 
 FORMAT = 1
@@ -40,6 +41,7 @@ FIRST_OPTIONS = frozenset(  # of sampling, that every file has; those that came 
         "logprobs", "n", "best_of", "jump_forward",
     }
 )  # fmt: skip
+UNTOLD: Mapping[str, Any] = {"adapter": None, **dict.fromkeys(REGISTRIES, ())}  # of what it belongs to: left out where it is this
 KIND = "session"
 REQUEST_FIELDS = {"priority": int, "user": str, "num_shared_tokens": int, "cache_salt": str, "label": str}
 RECORD_ARRAYS = {
@@ -121,8 +123,8 @@ def _header(snapshot: Snapshot) -> dict[str, Any]:
     cache = snapshot.cache
     return {
         "format": FORMAT,
-        "belongs_to": {name: value for name, value in asdict(snapshot.belongs_to).items() if (name, value) != ("adapter", None)},
-        "sampling": {**asdict(snapshot.sampling), "logit_bias": list(snapshot.sampling.logit_bias.items())},
+        "belongs_to": {name: value for name, value in asdict(snapshot.belongs_to).items() if (name, value) not in UNTOLD.items()},
+        "sampling": _sampling_header(snapshot.sampling),
         "progress": asdict(snapshot.progress),
         "request": {name: getattr(snapshot, name) for name in REQUEST_FIELDS},
         "cache": None if cache is None else {
@@ -132,6 +134,12 @@ def _header(snapshot: Snapshot) -> dict[str, Any]:
             "draft_layout": cache.draft_layout,
         },
     }  # fmt: skip
+
+
+def _sampling_header(sampling: SamplingParams) -> dict[str, Any]:
+    found = {field.name: getattr(sampling, field.name) for field in fields(sampling)}
+    parts = {option: saved_parts(option, parts) for option in REGISTRIES if (parts := found.pop(option))}
+    return {**found, "logit_bias": list(sampling.logit_bias.items()), **parts}
 
 
 def _snapshot(header: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
@@ -153,9 +161,10 @@ def _snapshot(header: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
 
 
 def _belonging(found: dict[str, Any]) -> Belonging:
-    found = {"adapter": None, **found}  # it is told where there is one
-    _require_types(found, {"model": str, "tokenizer": str, "constraint": str | None, "adapter": str | None})
-    return Belonging(**found)
+    found = {"adapter": None, **{option: [] for option in REGISTRIES}, **found}
+    types = {"model": str, "tokenizer": str, "constraint": str | None, "adapter": str | None, **dict.fromkeys(REGISTRIES, list)}
+    _require_types(found, types)
+    return Belonging(**found | {option: tuple(map(str, found[option])) for option in REGISTRIES})
 
 
 def _sampling(found: dict[str, Any], num_records: int) -> SamplingParams:
@@ -163,7 +172,8 @@ def _sampling(found: dict[str, Any], num_records: int) -> SamplingParams:
     known = {field.name for field in fields(SamplingParams)}
     found = {"loop_bound": 0, **found}  # files that were written before there was one
     _require(FIRST_OPTIONS <= set(found) <= known, f"sampling has the fields {', '.join(sorted(found))}")
-    sampling = SamplingParams(**{**found, "logit_bias": dict(found["logit_bias"])})
+    parts = {option: made_again(option, found.get(option, [])) for option in REGISTRIES}
+    sampling = SamplingParams(**{**found, "logit_bias": dict(found["logit_bias"]), **parts})
     _require(sampling.num_copies == 1 and sampling.seed is not None, "sampling is not that of one output with a seed")
     _require(num_records <= sampling.max_tokens, "there are more tokens than max_tokens")
     return sampling

@@ -23,6 +23,7 @@ from ..requests.guide import MaskViews
 from ..requests.output import RequestOutput
 from ..requests.request import Constraint, Request, cache_key
 from ..requests.sequence import Sequence
+from .saved_parts import REGISTRIES, described, saved_parts
 from .snapshot import Belonging, KeptCache, Snapshot, snapshot_of, snapshot_of_ended
 
 CacheUse = Literal["private", "shared", "recompute"]
@@ -46,10 +47,12 @@ class Sessions:
         if (ended := self._engine.ended(request_id)) is not None:
             return self.snapshot_of_ended(ended.request, ended.output(), keeps_cache=keeps_cache)
         sequence = self._engine.sequence(request_id)
-        if sequence.ending is not None:
+        if sequence.request.ending is not None:
             raise RequestError(f"request {request_id} ends where its owner decides, which a snapshot cannot keep")
         if sequence.request.begun or sequence.request.healed:
             raise RequestError(f"request {request_id} goes on with a text of its prompt, which a snapshot cannot keep")
+        for option in REGISTRIES:  # refused before anything is written
+            saved_parts(option, getattr(sequence.request.sampling, option))
         kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
         return snapshot_of(sequence, self._belonging(sequence.request.constraint, sequence.adapter_fingerprint), kept)
 
@@ -139,7 +142,8 @@ class Sessions:
     # ---- what it belongs to
 
     def _belonging(self, constraint: Constraint | None, adapter: str | None) -> Belonging:
-        return Belonging(self._model(), self._engine.vocabulary.fingerprint, _fingerprint(constraint), adapter)
+        parts = [described(option, getattr(self._engine, option)) for option in REGISTRIES]
+        return Belonging(self._model(), self._engine.vocabulary.fingerprint, _fingerprint(constraint), adapter, *parts)
 
     def _adapter(self, name: str | None) -> LoadedAdapter | None:
         if name is None:
@@ -162,6 +166,10 @@ class Sessions:
             raise SessionError("tokenizer", "its tokens are those of another tokenizer")
         if found.adapter != own.adapter:
             raise SessionError("adapter", _other_adapter(found.adapter, adapter))
+        for option in REGISTRIES:
+            theirs, ours = (", ".join(getattr(each, option)) or "none" for each in (found, own))
+            if theirs != ours:
+                raise SessionError(option, f"the engine that it was made by has {theirs}, this one {ours}")
         if found.constraint == own.constraint:
             return
         if found.constraint is None:

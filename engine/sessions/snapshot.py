@@ -25,6 +25,8 @@ class Belonging:
     tokenizer: str
     constraint: str | None = None
     adapter: str | None = None
+    logits_processors: tuple[str, ...] = ()  # of the engine, each as its name with its parameters
+    stopping_criteria: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

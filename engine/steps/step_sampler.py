@@ -12,9 +12,11 @@ from torch import Tensor
 from ...kernels.backend import Backend
 from ...kernels.sampler.backend import choose_sampler
 from ...kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows
+from ...kernels.sampler.reference import describe, unpack_masks, without_bans
 from ...kernels.to_device import to_device
 from ...sampling import BatchPacker, TokenLogprob
-from ..errors import InternalError, InvalidLogits
+from ...sampling.logits_stages import BatchStages, Staged, failure_text
+from ..errors import InternalError, InvalidLogits, StageFailure
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
 from ..scheduling.proposal import Proposal
@@ -22,6 +24,7 @@ from .rejection import decide, probabilities
 
 Drawn = TokenRecord | InternalError  # a token, or why there is none
 INVALID = NO_TOKEN - 1  # in Sampled.token: the logits are not numbers, so what was drawn is worth nothing
+FAILED = INVALID - 1  # and below it: the stage at place FAILED - token of the row's own failed with it
 
 
 class SamplingInputs(NamedTuple):
@@ -29,6 +32,7 @@ class SamplingInputs(NamedTuple):
 
     rows: SamplerRows
     num_top_logprobs: int  # the most that any row wants
+    own_stages: BatchStages | None = None  # of rows that have some; None where no row does
 
 
 class StepSampler:
@@ -53,21 +57,46 @@ class StepSampler:
     def sampling_inputs(self, sequences: list[Sequence]) -> SamplingInputs:
         """What the host knows about the next draw of each sequence, on its way to the device."""
         rows = self._packer.pack([sequence.sampling for sequence in sequences])
-        return SamplingInputs(rows, max((sequence.request.sampling.logprobs or 0 for sequence in sequences), default=0))
+        num_top_logprobs = max((sequence.request.sampling.logprobs or 0 for sequence in sequences), default=0)
+        return SamplingInputs(rows, num_top_logprobs, own_stages(sequences))
 
     def sample(
         self, logits: Tensor, sampling_inputs: SamplingInputs, mask_rows: Tensor | None, mask_index: Tensor | None
     ) -> Sampled:
-        """The draw itself, which is the device's part. The token is INVALID where logits are NaN."""
+        """The draw itself, which is the device's part. The token is INVALID where logits are NaN, FAILED or less where a stage of
+        one's own fails."""
+        rows, num_top, stages = sampling_inputs
+        staged = None if stages is None else self._staged(stages, logits, rows, mask_rows, mask_index)
         sampled = self._sample(
-            logits,
-            sampling_inputs.rows,
+            logits if staged is None else staged.logits,
+            rows,
             mask_rows,
             mask_index,
             vocab_size=self.vocab_size,
-            num_top_logprobs=sampling_inputs.num_top_logprobs,
+            num_top_logprobs=num_top,
         )
+        if staged is not None:
+            sampled = self._told_of_model(sampled, staged, logits, mask_rows, mask_index)
         return sampled._replace(token=torch.where(self.are_numbers(logits), sampled.token, INVALID))
+
+    def _staged(
+        self, stages: BatchStages, logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None
+    ) -> Staged:
+        allowed = unpack_masks(mask_rows, mask_index, self.vocab_size)
+        drawable, _ = without_bans(allowed, rows.bias, logits[:, : self.vocab_size])
+        return stages.apply(logits, allowed, drawable, self.vocab_size)
+
+    def _told_of_model(
+        self, sampled: Sampled, staged: Staged, logits: Tensor, mask_rows: Tensor | None, mask_index: Tensor | None
+    ) -> Sampled:
+        """What was drawn from logits that stages changed, with what is said of the model told of its own logits."""
+        of_model = describe(logits, sampled.token, mask_rows, mask_index, self.vocab_size, sampled.top_token.shape[1])
+        own = {
+            name: torch.where(staged.has_stages.view(-1, *[1] * (told.ndim - 1)), told, getattr(sampled, name))
+            for name, told in of_model.items()
+        }
+        token = torch.where(staged.failed >= 0, FAILED - staged.failed, sampled.token)
+        return sampled._replace(**own, token=token, bans_overridden=sampled.bans_overridden | staged.overridden)
 
     def are_numbers(self, logits: Tensor) -> Tensor:
         """[rows] bool: no logit of the row is NaN, which its sum would be too."""
@@ -76,7 +105,9 @@ class StepSampler:
     def probabilities(self, sequences: list[Sequence], logits: Tensor) -> Tensor:
         """[len(sequences), V] float64: what `draw` draws from."""
         rows = BatchPacker(self.device).pack([sequence.sampling for sequence in sequences])
-        return probabilities(logits, rows, *self.masks(sequences), self.vocab_size)
+        masks, stages = self.masks(sequences), own_stages(sequences)
+        scores = logits if stages is None else self._staged(stages, logits, rows, *masks).logits
+        return probabilities(scores, rows, *masks, self.vocab_size)
 
     def test(
         self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[Drawn]
@@ -107,6 +138,13 @@ class StepSampler:
         return to_device(pool, self.device), to_device(index, self.device)
 
 
+def own_stages(sequences: list[Sequence]) -> BatchStages | None:
+    """The stages of their own that some of the sequences have, with the texts as they are now."""
+    if not any(sequence.stages is not None for sequence in sequences):
+        return None
+    return BatchStages([(each.stages, each.token_ids, len(each.token_ids)) for each in sequences])
+
+
 def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
     """What was drawn for each sequence, or why nothing was. Waits for the device."""
     token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs, shares = (part.tolist() for part in sampled)
@@ -114,6 +152,10 @@ def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
     for row, sequence in enumerate(sequences):
         if token_ids[row] == INVALID:
             drawn.append(InvalidLogits("the model's scores for the next token are not numbers"))
+            continue
+        if token_ids[row] <= FAILED:
+            assert sequence.stages is not None
+            drawn.append(StageFailure(failure_text(sequence.stages, FAILED - token_ids[row])))
             continue
         if token_ids[row] == NO_TOKEN:
             drawn.append(InternalError("the mask allowed no token; a constraint's masks are never empty"))

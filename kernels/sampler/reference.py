@@ -78,18 +78,28 @@ def sample_block(
     allowed, bans_overridden = without_bans(masked_in, rows.bias, model)
     score = penalised(biased(model, rows.bias), rows)
     token, share = draw(score, allowed, rows)
+    return Sampled(token=token, bans_overridden=bans_overridden, share=share, **told(model, token, masked_in, num_top_logprobs))
+
+
+def describe(
+    logits: Tensor, token: Tensor, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int, num_top_logprobs: int
+) -> dict[str, Tensor]:
+    """The fields of `Sampled` that are about the model, of tokens that were drawn otherwise. Arguments are those of `sample`."""
+    model = finite(logits[:, :vocab_size])
+    return told(model, token, unpack_masks(mask_rows, mask_index, vocab_size), num_top_logprobs)
+
+
+def told(model: Tensor, token: Tensor, masked_in: Tensor | None, num_top_logprobs: int) -> dict[str, Tensor]:
+    """What is said of the model: its log-probabilities, and what of them the mask keeps."""
     log_total = log_sum_exp(model)
     top_token, top_logprob = top_logprobs(model, log_total, num_top_logprobs)
-    return Sampled(
-        token=token,
-        logprob=token_logprob(model, log_total, token),
-        kept_mass=kept_mass(model, log_total, masked_in),
-        num_allowed=num_allowed(masked_in, model),
-        bans_overridden=bans_overridden,
-        top_token=top_token,
-        top_logprob=top_logprob,
-        share=share,
-    )
+    return {
+        "logprob": token_logprob(model, log_total, token),
+        "kept_mass": kept_mass(model, log_total, masked_in),
+        "num_allowed": num_allowed(masked_in, model),
+        "top_token": top_token,
+        "top_logprob": top_logprob,
+    }
 
 
 # ---- masks, bans and bias

@@ -41,6 +41,7 @@ from ...constraints import (
     Vocabulary,
 )
 from ...constraints.runtime.loading import Handover, handed_over
+from ...plugins import load_installed, load_plugins
 
 COMMAND = struct.Struct("!Bi")  # what to do, and with which process
 ANSWER = struct.Struct("!i")
@@ -79,6 +80,7 @@ class Start(NamedTuple):
     vocabulary: Vocabulary
     limits: Limits
     memory_bytes: int  # that one process may hold
+    plugins: tuple[str, ...] = ()  # that were given by name: what sources are made of is known here too
 
 
 def main(fd: int) -> None:
@@ -91,6 +93,8 @@ def _run(fd: int) -> None:
     control = socket.socket(fileno=fd)
     with control.makefile("rb") as pipe:
         start: Start = pickle.load(pipe)
+    load_installed()
+    load_plugins(start.plugins)
     compiler = Compiler(start.vocabulary, start.limits, cache_bytes=0)
     for source in _FAMILIAR:
         _compiled(compiler, source)

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 
 from ...constraints import ConstraintLimit, Limits, Vocabulary
 from ...constraints.runtime.loading import Handover
+from ...plugins import loaded_names
 from ..errors import ApiError
 from .fork_server import ANSWER, COMMAND, END, FORK, OUT_OF_MEMORY, READY, Start
 
@@ -117,7 +118,7 @@ class ForkServer:
     """Starts compile processes for one vocabulary, and ends them. All methods may wait, and belong into threads."""
 
     def __init__(self, vocabulary: Vocabulary, limits: Limits, memory_bytes: int) -> None:
-        self._start, self._lock = Start(vocabulary, limits, memory_bytes), threading.Lock()
+        self._start, self._lock = Start(vocabulary, limits, memory_bytes, loaded_names()), threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket
         self.is_closed = False

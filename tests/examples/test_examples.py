@@ -20,6 +20,9 @@ PROMISES = {
     "find_number.py": [r"\d{3}-\d{4}"] * 2,
     "grammar.py": [r"(lamp|heater|radio) (on|off|at [1-9][0-9]?%)"] * 2,
     "transformers_generate.py": [r"\d{3}-\d{4}"] * 2,
+    "bigram_blocker.py": [r" *[1-9]\d* pairs came again: [a-z ]{60}", r"  0 pairs came again: [a-z ]{60}"],
+    "watermark.py": [r"plain  z = (-\d|[012])\.\d", r"marked z = [3-9]\.\d"],
+    "guidance.py": [r"scale 0\.0: (billing|shipping|account)", r"scale 1\.0: (billing|shipping|account)", r"scale 3\.0: (billing|shipping|account)"],
     "batch.py": [r".* Person\(name='[^']*', city='[^']*'\)", r".* '(billing|shipping|account)'", r".* 'ORD-\d{5}'", r".* \{.*\}"],
 }
 

@@ -29,7 +29,7 @@ CONSTRAINTS = [
 ENGINE = [
     {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf", "offload", "quantization", "sharding"}, {"attention"}, {"models"}, {"adapters"},
     {"config", "requests", "conversion"},
-    {"scheduling", "device_constraints", "search"}, {"features", "steps"}, {"drafts", "parallel"}, {"loops"}, {"engine"}, {"assembly"},
+    {"scheduling", "device_constraints", "search"}, {"steps"}, {"drafts", "parallel"}, {"features"}, {"loops"}, {"engine"}, {"assembly"},
     {"loader"}, {"sessions", "follower", "verification"},
 ]  # fmt: skip
 MOST_FILES = 26  # of a folder, `__init__.py` included: what a reader can take in

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....foundation.registry import Registry
 from ...base.errors import ConstraintError
 
 
@@ -60,7 +61,7 @@ class ToolStyle:
 _NAME_AND_ARGUMENTS = '{"name": "{name}", "arguments": {arguments}}'
 _NEXT_MESSAGE = "<|end|><|start|>assistant"
 
-STYLES: dict[str, ToolStyle] = {
+_BUILT_IN: dict[str, ToolStyle] = {
     "hermes": ToolStyle(
         call=f"<tool_call>\n{_NAME_AND_ARGUMENTS}\n</tool_call>", separator="\n", spaced=True, marks=("<tool_call>",)
     ),
@@ -120,6 +121,9 @@ STYLES: dict[str, ToolStyle] = {
         marks=("<|channel|>analysis<|message|>", "<|call|>"),
     ),
 }
+STYLES: Registry[ToolStyle] = Registry(
+    "tool style", _BUILT_IN, needs="a ToolStyle", fits=lambda value: isinstance(value, ToolStyle)
+)
 ALIASES = {
     "qwen": "hermes",
     "qwen3": "hermes",
@@ -130,10 +134,12 @@ ALIASES = {
 
 
 def style_of_template(chat_template: str) -> str | None:
-    """The style that a model's chat template writes calls in: the one with most of its marks in the template; None if
-    it has marks of none."""
+    """The style that a model's chat template writes calls in: the one with most of its marks in the template, of equal ones
+    one that was registered; None if it has marks of none."""
     known = [
-        name for name, style in STYLES.items() if style.marks and all(mark in chat_template for mark in style.marks)
+        name
+        for name, style in sorted(STYLES.items(), key=lambda item: STYLES.is_built_in(item[0]))
+        if style.marks and all(mark in chat_template for mark in style.marks)
     ]
     return max(known, key=lambda name: len(STYLES[name].marks), default=None)
 

@@ -22,7 +22,7 @@ from .arguments import Argument, Parameter, parameters_of
 from .custom_input import INPUT, InputObject, InputString
 from .lowering import lower_tree
 from .structural import StructuralTag
-from .styles import ToolStyle, style_of
+from .styles import ALIASES, STYLES, ToolStyle, style_of
 from .tree import AnyOf, Const, Joined, Labelled, Located, Part, Repeat, Separated, Sequence, Tag, Text, Triggered
 
 SPACE = r"[ \t\n\r]{0,20}"  # white space where JSON allows it, as in JsonSchema(whitespace="flexible")
@@ -73,7 +73,9 @@ class Tools(FrontEnd):
     def __post_init__(self) -> None:
         _check_answer(self.answer)
         tools = _definitions(self.tools)
-        style_of(self.style)
+        style = style_of(self.style)
+        if not (isinstance(self.style, str) and (self.style in ALIASES or STYLES.is_built_in(self.style))):
+            object.__setattr__(self, "style", style)  # a name that was registered means nothing in other processes
         mode, kept = _chosen(tools, self.choice)
         object.__setattr__(self, "tools", kept)
         object.__setattr__(self, "choice", mode)
