@@ -78,8 +78,8 @@ def load(
         draft = _draft_runner(features, resolved, limits, spec)
         threads = threads_of(resolved, model)
         engine = assemble(
-            runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry, logits_processors=logits_processors,
-            stopping_criteria=stopping_criteria,
+            runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry,
+            logits_processors=logits_processors, stopping_criteria=stopping_criteria,
         )  # fmt: skip
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
