@@ -19,26 +19,15 @@ from ..base.utf8 import Ranges
 from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
 from ..grammar.recursion import left_recursion
 from ..grammar.source import Limits
-from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
+from ..numba_support.records import Words
+from ..vocabulary.packed_vocabulary import first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, shortest_completion
 from .containment import CONTAINED
 from .intersections import Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
-from .tables import (
-    CLASS_TABLES,
-    CLASS_WIDTH,
-    DEAD,
-    FIELDS,
-    MAX_ENDS,
-    NUM_COUNTERS,
-    PATH_WIDTH,
-    REC,
-    TOO_MANY,
-    Arena,
-    Counter,
-)
+from .tables import DEAD, FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, NodeRecord, Path, StateRecord
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
@@ -78,13 +67,13 @@ def assemble(
     )
     _copy_grammar(machine, grammar, columns, shared_vocabulary)
     _copy_units(machine, grammar, units, body_classes, shared_vocabulary)
-    machine.table("n")[Counter.SEARCH_LIMIT] = limits.search_states
+    machine.n.search_limit = limits.search_states
     determinize.rehash(machine.address, True, True, True)
     for name in ("sequence_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
         machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, root, columns, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
-    machine.table("n")[Counter.GIVES_UP] = not _refuses_booleans(machine, columns)
+    machine.n.gives_up = not _refuses_booleans(machine, columns)
     for cover in np.flatnonzero(columns[0] == _COVER).tolist():
         _refuse_unpromised(machine, grammar, Node(cover), root)
         machine.call(determinize.enter_watched, cover)
@@ -102,15 +91,16 @@ def restore(
 
     Compiled code trusts tables, so they have to be those of a machine, unchanged.
     """
-    num_nodes, num_states = int(tables["n"][Counter.NODES]), int(tables["n"][Counter.STATES])
+    n = Counters(Words(tables["n"]))
     sizes = _sizes(grammar, _columns(grammar), len(body_classes), shared_vocabulary.trie.max_depth, limits)
-    states = max(sizes["states"] // REC, 2 * num_states)
-    sizes |= {"nodes": max(sizes["nodes"], 2 * REC * num_nodes), "states": REC * states, "next": 256 * states}
-    sizes["pool"] = max(sizes["pool"], 2 * REC * -(-tables["pool"].size // REC))
+    states = max(sizes["states"] // StateRecord.SIZE, 2 * n.states)
+    sizes |= {"nodes": max(sizes["nodes"], 2 * NodeRecord.SIZE * n.nodes)}
+    sizes |= {"states": StateRecord.SIZE * states, "next": 256 * states}
+    sizes["pool"] = max(sizes["pool"], 2 * _whole_lines(tables["pool"].size))
     hash_sizes = {
-        "node_hash": 4 * _power_of_two(num_nodes),
-        "sequence_hash": max(4 * _power_of_two(int(tables["n"][Counter.NUM_SEQUENCES]) + 1), _FIRST_SEQUENCE_HASH),
-        "state_hash": max(4 * _power_of_two(num_states), _FIRST_STATE_HASH),
+        "node_hash": 4 * _power_of_two(n.nodes),
+        "sequence_hash": max(4 * _power_of_two(n.num_sequences + 1), _FIRST_SEQUENCE_HASH),
+        "state_hash": max(4 * _power_of_two(n.states), _FIRST_STATE_HASH),
     }
     sizes |= {name: max(sizes[name], size) for name, size in hash_sizes.items()}
     machine = Machine(Arena(sizes, hash_sizes), limits)
@@ -128,29 +118,28 @@ def _columns(grammar: Grammar) -> NDArray[np.int32]:
 
 def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], shared_vocabulary: SharedVocabulary) -> None:
     """Write the grammar's nodes, lists, edges, literals and rules, and the counters of `n`, into the tables."""
-    table = machine.table
-    table("nodes")[: REC * len(grammar)] = 0  # the memory may have been used before
-    table("states")[:REC] = 0
+    table, node = machine.table, machine.nodes
+    table("nodes")[: NodeRecord.SIZE * len(grammar)] = 0  # the memory may have been used before
+    table("states")[: StateRecord.SIZE] = 0
     for name, column in zip(("kind", "a", "b", "c"), columns, strict=True):
-        table(name)[: len(column)] = column
+        node(name)[: len(column)] = column
     table("lists")[:] = grammar.lists
     for i, name in enumerate(("edge_low", "edge_high", "edge_next")):
         table(name)[:] = grammar.edges[i::3]
     table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
-    table("body_class")[: len(grammar)] = NO_BODY
-    table("copies_per_token")[: len(grammar)] = 1
-    table("shared")[: len(grammar)] = _in_several_sequences(columns)
-    counters = table("n")
-    counters[Counter.NUM_ENDS] = TOO_MANY  # none are noted
-    counters[Counter.FREE_NAMES] = _has_free_names(grammar, columns)
-    counters[Counter.FREE_ITEMS] = _has_free_items(grammar, columns)
-    counters[Counter.ONLY_JSON], counters[Counter.MIXED] = grammar.only_json, grammar.mixed_arrays
-    counters[Counter.CALLS] = bool((columns[0] == _CALL).any())
-    counters[Counter.PLAIN] = shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum()
-    counters[Counter.NODES] = counters[Counter.NUM_STATIC] = len(grammar)
-    counters[Counter.POOL], counters[Counter.STATES] = 1, 1  # offset 0 and state 0 mean "none"
-    table("state_cost")[DEAD] = INFINITE
+    node("body_class")[: len(grammar)] = NO_BODY
+    node("copies_per_token")[: len(grammar)] = 1
+    node("shared")[: len(grammar)] = _in_several_sequences(columns)
+    n = machine.n
+    n.free_names = _has_free_names(grammar, columns)
+    n.free_items = _has_free_items(grammar, columns)
+    n.only_json, n.mixed = grammar.only_json, grammar.mixed_arrays
+    n.calls = bool((columns[0] == _CALL).any())
+    n.plain = int(shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum())
+    n.nodes = n.num_static = len(grammar)
+    n.pool = n.states = 1  # offset 0 and state 0 mean "none"
+    machine.states("cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes
 
 
@@ -159,7 +148,7 @@ def _copy_units(
 ) -> None:
     """Write the body class of every node that is repeated as a body, and of the characters in it; and how many copies a
     token can spell."""
-    unit, copies_per_token = machine.table("body_class"), machine.table("copies_per_token")
+    unit, copies_per_token = machine.nodes("body_class"), machine.nodes("copies_per_token")
     ids = {ranges: i for i, ranges in enumerate(body_classes)}
     copies_per_token_of = list(map(shared_vocabulary.copies_per_token, body_classes))
     for node, characters in units.items():
@@ -184,8 +173,10 @@ def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_
     """Write each body class's set of first bytes into the table `classes`, and where its tables are in the packed vocabulary, if it
     has any."""
     for body_id, ranges in enumerate(body_classes):
-        entry = machine.table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
-        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), shared_vocabulary.tables(ranges)
+        entry = machine.body_class(body_id)
+        entry.tables = shared_vocabulary.tables(ranges)
+        for k, word in enumerate(first_bytes(ranges).tolist()):
+            entry.first_bytes[k] = word
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:
@@ -281,8 +272,8 @@ def _measure(
     table, count = machine.table, len(grammar)
     needs_ample = _marks_keys_or_items(grammar)
     for name in ("size", "cost"):
-        table(name)[:count] = INFINITE
-        table(name)[EMPTY] = 0
+        machine.nodes(name)[:count] = INFINITE
+        machine.nodes(name)[EMPTY] = 0
     table("worst")[:] = table("ample")[:] = INFINITE
     if needs_ample:
         table("worst")[EMPTY] = 0
@@ -381,11 +372,11 @@ def _measure_wide_characters(machine: Machine, grammar: Grammar, shared_vocabula
     for node, ranges in grammar.units.items():
         is_wide = ranges[0][0] > 0x7F or not shared_vocabulary.spells_every_byte
         if is_wide and shortest_completion.whole_character(machine.address, node, trie.byte, trie.depth, trie.skip, trie.first):
-            machine.table("cost")[node] = 1
+            machine.nodes("cost")[node] = 1
 
 
 def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
-    rule = left_recursion(grammar, machine.table("size")[: len(grammar)] == 0)
+    rule = left_recursion(grammar, machine.nodes("size")[: len(grammar)] == 0)
     if rule is not None:
         raise UnsupportedKeyword(
             "the rule calls itself before reading anything", path=rule, keyword="left recursion",
@@ -426,27 +417,32 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
     kinds, _, counts, _ = columns
     widest = 2 * int(np.max(counts[kinds == _ALT], initial=0))
     sizes = {
-        "n": NUM_COUNTERS,
-        "nodes": REC * nodes,
+        "n": Counters.SIZE,
+        "nodes": NodeRecord.SIZE * nodes,
         "node_hash": 4 * _power_of_two(nodes),
         "sequence_hash": max(4 * _power_of_two(nodes), _FIRST_SEQUENCE_HASH),
-        "pool": REC * -(-max(_FIRST_POOL, 2 * widest) // REC),  # so that records are lines of the cache
+        "pool": _whole_lines(max(_FIRST_POOL, 2 * widest)),
         **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
         "lists": len(grammar.lists),
-        "classes": CLASS_WIDTH * num_classes,
+        "classes": BodyClass.SIZE * num_classes,
         **dict.fromkeys(("text", "text_cost"), literal_bytes),
         **dict.fromkeys(("worst", "ample"), len(grammar) if _marks_keys_or_items(grammar) else 2),
         "rules": len(grammar.rule_bodies),
-        "states": REC * states,
+        "states": StateRecord.SIZE * states,
         "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),
         "next": 256 * states,
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
-        "path": PATH_WIDTH * (max_depth + 1),
-        "ends": 2 * MAX_ENDS,
+        "path": Path.SIZE * (max_depth + 1),
+        "ends": End.SIZE * MAX_ENDS,
         "requests": 2048,
         "contained": CONTAINED,
     }
     return {name: sizes[name] for name in FIELDS}
+
+
+def _whole_lines(words: int) -> int:
+    """So many words, or some more, that the records behind them are lines of the cache."""
+    return NodeRecord.SIZE * -(-words // NodeRecord.SIZE)
 
 
 def _power_of_two(at_least: int) -> int:

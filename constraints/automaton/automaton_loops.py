@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.jit import entry, inner
 from .determinize import step
 from .nodes import mix, wide
-from .tables import DEAD, REC, STATE_MASK, UNKNOWN, Counter, Fault, layout
+from .tables import DEAD, STATE_MASK, UNKNOWN, Fault, tables_at
 
 TOO_MANY_STATES = -1  # instead of the number of states
 
@@ -20,46 +20,45 @@ TOO_MANY_STATES = -1  # instead of the number of states
 def explore(arena_address, start, limit, states, letters):
     """(number of states, number of letters). Find all states behind `start`, itself included, and write them to states[1:];
     write the letter of every byte. (TOO_MANY_STATES, 0) beyond `limit` states; means nothing on a fault."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    count, num_letters, first = wide(0), wide(1), np.zeros(256, np.int64)  # first: a byte of each letter
+    m = tables_at(arena_address)
+    count, num_letters, first = 0, 1, np.zeros(256, np.int64)  # first: a byte of each letter
     for byte in range(256):
         letters[byte] = 0
     if start == DEAD:
         return count, num_letters
-    number = np.zeros(tables.states_size, np.uint8)
+    number = np.zeros(m.states_size, np.uint8)
     number[start], states[1], count = 1, start, 1
-    i = wide(1)
+    i = 1
     while i <= count:
         s = wide(states[i])
-        row = tables.next + 256 * s
+        row = m.next + 256 * s
         for byte in range(256):
-            if arena[row + byte] == UNKNOWN:
-                step(arena, tables, s, wide(byte))
-                if arena[tables.n + Counter.FAULT] != Fault.NONE:
+            if row[byte] == UNKNOWN:
+                step(m, s, wide(byte))
+                if m.n.fault != Fault.NONE:
                     return count, num_letters
-            target = wide(arena[row + byte]) & STATE_MASK
+            target = row[byte] & STATE_MASK
             if target != DEAD and number[target] == 0:
                 if count >= limit:
-                    return wide(TOO_MANY_STATES), wide(0)
+                    return TOO_MANY_STATES, 0
                 count += 1
                 number[target], states[count] = 1, target
-        num_letters = split_letters(arena, row, letters, first, num_letters)
+        num_letters = split_letters(row, letters, first, num_letters)
         i += 1
     return count, num_letters
 
 
 @inner
-def split_letters(arena, row, letters, first, count):
+def split_letters(row, letters, first, count):
     """Give bytes different letters between which a row of transitions tells; returns how many letters there are then."""
     for byte in range(256):
         letter = wide(letters[byte])
-        if arena[row + byte] & STATE_MASK == arena[row + first[letter]] & STATE_MASK:
+        if row[byte] & STATE_MASK == row[first[letter]] & STATE_MASK:
             continue
-        target = arena[row + byte] & STATE_MASK
+        target = row[byte] & STATE_MASK
         first[count] = byte
         for other in range(byte, 256):
-            if letters[other] == letter and arena[row + other] & STATE_MASK == target:
+            if letters[other] == letter and row[other] & STATE_MASK == target:
                 letters[other] = count
         count += 1
     return count
@@ -68,17 +67,16 @@ def split_letters(arena, row, letters, first, count):
 @entry(states="const int32[:]", letters="const int32[:]", next_="int32[:,:]", accepts="uint8[:]")
 def write_transitions(arena_address, states, count, letters, next_, accepts):
     """Write the transitions of states[1 : count + 1] by letter, and which of them accept."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    number, first = np.zeros(tables.states_size, np.int32), np.zeros(256, np.int64)
+    m = tables_at(arena_address)
+    number, first = np.zeros(m.states_size, np.int32), np.zeros(256, np.int64)
     for i in range(1, count + 1):
         number[states[i]] = i
     for byte in range(255, -1, -1):
         first[letters[byte]] = byte
     for i in range(1, count + 1):
-        accepts[i] = arena[tables.state_accept + REC * states[i]]
+        accepts[i] = m.states[states[i]].accept
         for letter in range(next_.shape[1]):
-            next_[i, letter] = number[arena[tables.next + 256 * wide(states[i]) + first[letter]] & STATE_MASK]
+            next_[i, letter] = number[m.next[256 * wide(states[i]) + first[letter]] & STATE_MASK]
 
 
 @entry(
@@ -92,16 +90,16 @@ def multiply(first, second, of_first, of_second, start_first, start_second, pair
     first, second: transitions; of_first, of_second: the letters of each by the letters of both.
     """
     most = len(pairs) - 2
-    size = wide(1)
+    size = 1
     while size < 4 * most:
         size *= 2
     slots = np.zeros(size, np.int32)
-    count = wide(0)
+    count = 0
     pairs[0, 0] = pairs[0, 1] = DEAD
     if start_first == DEAD or start_second == DEAD:
         return count
     count, _ = enter_pair(slots, pairs, count, wide(start_first), wide(start_second))
-    i = wide(1)
+    i = 1
     while i <= count:
         x, y = wide(pairs[i, 0]), wide(pairs[i, 1])
         for letter in range(of_first.size):
@@ -111,7 +109,7 @@ def multiply(first, second, of_first, of_second, start_first, start_second, pair
                 continue
             count, target = enter_pair(slots, pairs, count, a, b)
             if count > most:
-                return wide(TOO_MANY_STATES)
+                return TOO_MANY_STATES
             next_[i, letter] = target
         i += 1
     return count
@@ -121,7 +119,7 @@ def multiply(first, second, of_first, of_second, start_first, start_second, pair
 def enter_pair(slots, pairs, count, a, b):
     """(number of pairs, the number of this one), which is entered if it is new."""
     mask = slots.size - 1
-    slot = mix(a, b, wide(0), wide(0)) & mask
+    slot = mix(a, b, 0, 0) & mask
     while slots[slot] != 0:
         i = wide(slots[slot])
         if pairs[i, 0] == a and pairs[i, 1] == b:
@@ -137,12 +135,12 @@ def measure(next_, accepts, distances):
     """Write the bytes of the shortest text behind each state, -1 where there is none (breadth first, backwards)."""
     num_states, num_letters = next_.shape
     begin, source = into_states(next_)
-    queue, end = np.empty(num_states, np.int32), wide(0)
+    queue, end = np.empty(num_states, np.int32), 0
     for state in range(num_states):
         distances[state] = 0 if accepts[state] else -1
         if accepts[state]:
             queue[end], end = state, end + 1
-    at = wide(0)
+    at = 0
     while at < end:
         state = queue[at]
         at += 1
@@ -191,10 +189,10 @@ def find_blocks(next_, accepts, block):
     states, cords = new_partition(live + 1), new_partition(num_cords)
     touched = np.empty(max(num_states, num_cords) + 1, np.int32)
     # states: the dead one is a class by itself, then those that accept
-    num_blocks, num_touched = wide(1), wide(0)
-    num_touched = mark(states, wide(0), touched, num_touched)
+    num_blocks, num_touched = 1, 0
+    num_touched = mark(states, 0, touched, num_touched)
     num_blocks = split(states, touched, num_touched, num_blocks)
-    num_touched = wide(0)
+    num_touched = 0
     for state in range(1, num_states):
         if accepts[state]:
             num_touched = mark(states, wide(state), touched, num_touched)
@@ -206,7 +204,7 @@ def find_blocks(next_, accepts, block):
     for letter in range(num_letters):
         counts[letter + 1] += counts[letter]
     elements, places, sets, firsts, pasts, _ = cords
-    num_sets = wide(0)
+    num_sets = 0
     for letter in range(num_letters):
         if counts[letter + 1] > counts[letter]:
             firsts[num_sets], pasts[num_sets] = counts[letter], counts[letter + 1]
@@ -220,15 +218,15 @@ def find_blocks(next_, accepts, block):
         for at in range(firsts[which], pasts[which]):
             sets[elements[at]] = which
     # split each by the other, until nothing is left to do
-    done_blocks, done_sets = wide(1), wide(0)
+    done_blocks, done_sets = 1, 0
     while done_sets < num_sets:
-        num_touched = wide(0)
+        num_touched = 0
         for at in range(firsts[done_sets], pasts[done_sets]):
             num_touched = mark(states, wide(tail[elements[at]]), touched, num_touched)
         num_blocks = split(states, touched, num_touched, num_blocks)
         done_sets += 1
         while done_blocks < num_blocks:
-            num_touched = wide(0)
+            num_touched = 0
             for at in range(states[3][done_blocks], states[4][done_blocks]):
                 state = states[0][at]
                 for k in range(begin[state], begin[state + 1]):
@@ -236,7 +234,7 @@ def find_blocks(next_, accepts, block):
             num_sets = split(cords, touched, num_touched, num_sets)
             done_blocks += 1
     dead = states[2][0]
-    names, count = np.zeros(num_blocks, np.int32), wide(0)
+    names, count = np.zeros(num_blocks, np.int32), 0
     for state in range(1, num_states):
         which = states[2][state]
         if which != dead and names[which] == 0:
@@ -301,7 +299,7 @@ def split(partition, touched, num_touched, num_sets):
 def merge_letters(next_, letter, first):
     """Give letters between which no state tells one number, written to letter[letters], and to first[number] the first of them;
     returns how many numbers there are."""
-    count = wide(0)
+    count = 0
     for i in range(next_.shape[1]):
         letter[i] = count
         for j in range(count):

@@ -11,7 +11,7 @@ and a count: a leaf that reads one byte after another.
 Of counts that are far from both bounds the distances are the same, and they are kept once. As long as no token can leave such a
 run of counts, all of them have the same mask, that of a node whose count stands still: c = -1 - count.
 
-The functions that read tables are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+The functions that read tables are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from enum import IntEnum
 import numpy as np
 
 from ..base.kinds import INFINITE, Kind
-from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.jit import entry, inner
 from .nodes import EMPTY, FAIL, intern_node, wide
-from .tables import DEAD, REC, UNKNOWN, Counter, Fault, layout
+from .tables import DEAD, UNKNOWN, Fault, tables_at
 
 ALWAYS = 1 << 29  # counts that are alike, where the last one stays
 NO_ROOM = -1  # instead of the number of rows in use
@@ -70,7 +70,7 @@ def uncounted_order(next_, counts, order):
             if target != DEAD and not counts[state, letter]:
                 source[begin[target + 1]] = state
                 begin[target + 1] += 1
-    end, at = wide(0), wide(0)
+    end, at = 0, 0
     for state in range(num_states):
         if left[state] == 0:
             order[end], end = state, end + 1
@@ -94,25 +94,25 @@ def count_distances(next_, counts, accepts, order, low, high, rows, row_of, run)
 
     rows: [_, states] distances in bytes, INFINITE where there is none; row_of, run: of each place, the last one first.
     """
-    rows_used, places, alike, last = wide(0), wide(0), wide(low), wide(high)
+    rows_used, places, alike, last = 0, 0, wide(low), wide(high)
     if high < 0:
         row_of[0], run[0], last = 0, ALWAYS, wide(low)
-        rows_used, places = wide(1), wide(1)
+        rows_used, places = 1, 1
     before = np.full(next_.shape[0], INFINITE, np.int32)  # the distances behind one more count
     count = last - places
     while count >= 0:
         if rows_used == len(rows):
-            return wide(NO_ROOM), wide(0), wide(0)
+            return NO_ROOM, 0, 0
         after = rows[row_of[places - 1]] if places > 0 else before
         distances_before(next_, counts, accepts, order, after, count >= low, rows[rows_used])
         is_same = places > 0 and are_equal(rows[rows_used], after)
         if is_same and low <= count:
             alike, count = count + 1, wide(low) - 1
             continue
-        following = wide(0)
+        following = 0
         if is_same or (places > 0 and end_alike(rows[rows_used], after)):
             following = wide(run[places - 1]) + 1 + (alike - low if count == low - 1 else 0)
-        row_of[places], run[places] = row_of[places - 1] if is_same else rows_used, min(following, wide(ALWAYS))
+        row_of[places], run[places] = (row_of[places - 1] if is_same else rows_used), min(following, ALWAYS)
         rows_used += 0 if is_same else 1
         places, count = places + 1, count - 1
     return rows_used, places, alike
@@ -124,13 +124,13 @@ def distances_before(next_, counts, accepts, order, after, may_end, out):
     out[DEAD] = INFINITE
     for k in range(order.size):
         state = order[k]
-        least = wide(0) if may_end and accepts[state] else wide(INFINITE)
+        least = 0 if may_end and accepts[state] else INFINITE
         if state != DEAD and least > 0:
             for letter in range(next_.shape[1]):
                 target = next_[state, letter]
                 if target != DEAD:
                     least = min(least, wide(after[target] if counts[state, letter] else out[target]) + 1)
-        out[state] = min(least, wide(INFINITE))
+        out[state] = min(least, INFINITE)
 
 
 @inner
@@ -153,140 +153,130 @@ def end_alike(row, other):
 @entry
 def reserve(arena_address, num_words):
     """The place of so many words in `pool`. Means nothing on a fault."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    start = wide(arena[tables.n + Counter.POOL])
-    if start + num_words > tables.pool_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
+    m = tables_at(arena_address)
+    start = m.n.pool
+    if start + num_words > m.pool_size:
+        m.n.fault = Fault.FULL_POOL
     else:
-        arena[tables.n + Counter.POOL] = start + num_words
+        m.n.pool = start + num_words
     return start
 
 
 @entry
 def enter_table(arena_address, node, table, start):
     """Let a BOTH or NEGATE node be the table at a place in `pool`, from the state `start`; set its size and cost."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    leaf = table_node(arena, tables, wide(table), wide(start), wide(0))
-    if arena[tables.n + Counter.FAULT] == Fault.NONE:
-        arena[tables.entry_product + REC * node] = leaf
-        arena[tables.size + REC * node] = arena[tables.size + REC * leaf] if leaf != FAIL else INFINITE
-        arena[tables.cost + REC * node] = arena[tables.cost + REC * leaf] if leaf != FAIL else INFINITE
+    m = tables_at(arena_address)
+    leaf = table_node(m, table, start, 0)
+    if m.n.fault == Fault.NONE:
+        m.nodes[node].entry_product = leaf
+        m.nodes[node].size = m.nodes[leaf].size if leaf != FAIL else INFINITE
+        m.nodes[node].cost = m.nodes[leaf].cost if leaf != FAIL else INFINITE
 
 
 # -- reading them -------------------------------------------------------------------------------------------------------
 
 
 @inner
-def place_of(arena, table, count):
+def place_of(table, count):
     """The place of a count, or of one that stands still. table: where it begins in the arena."""
     count = count if count >= 0 else -1 - count
-    low, alike = wide(arena[table + Table.LOW]), wide(arena[table + Table.ALIKE])
+    low, alike = table[Table.LOW], table[Table.ALIKE]
     return count if count <= low else low if count <= alike else low + count - alike
 
 
 @inner
-def distance_of(arena, table, state, count):
+def distance_of(table, state, count):
     """Bytes of the shortest text behind a state at a count, INFINITE where there is none."""
-    row = wide(arena[table + arena[table + Table.ROW_OF] + place_of(arena, table, count)])
-    return wide(arena[table + row + state])
+    row = table[table[Table.ROW_OF] + place_of(table, count)]
+    return table[row + state]
 
 
 @inner
-def run_of(arena, table, count):
+def run_of(table, count):
     """How many counts follow at which the same states end and can be completed."""
     if count < 0:
-        return wide(ALWAYS)
-    alike = wide(arena[table + Table.ALIKE])
-    run = wide(arena[table + arena[table + Table.RUN] + place_of(arena, table, count)])
-    return run + (alike - count if arena[table + Table.LOW] <= count <= alike else 0)
+        return ALWAYS
+    alike = table[Table.ALIKE]
+    run = table[table[Table.RUN] + place_of(table, count)]
+    return run + (alike - count if table[Table.LOW] <= count <= alike else 0)
 
 
 @inner
-def after_letter(arena, table, state, count, letter):
+def after_letter(table, state, count, letter):
     """(state, count) behind a letter; the state is DEAD where no text is left."""
-    word = wide(arena[table + arena[table + Table.NEXT] + state * arena[table + Table.NUM_LETTERS] + letter])
+    word = table[table[Table.NEXT] + state * table[Table.NUM_LETTERS] + letter]
     target = word >> 1
     if word & 1 and count >= 0:
-        if count < arena[table + Table.LAST]:
+        if count < table[Table.LAST]:
             count += 1
-        elif arena[table + Table.STAYS] == 0:
-            return wide(DEAD), count
-    if target == DEAD or distance_of(arena, table, target, count) >= INFINITE:
-        return wide(DEAD), count
+        elif table[Table.STAYS] == 0:
+            return DEAD, count
+    if target == DEAD or distance_of(table, target, count) >= INFINITE:
+        return DEAD, count
     return target, count
 
 
 @inner
-def table_node(arena, tables, place, state, count):
+def table_node(m, place, state, count):
     """The TABLE node of a state and a count, with its size and cost; EMPTY where no more may come, FAIL where no text is
     left, and on a fault."""
-    table = tables.pool + place
-    distance = distance_of(arena, table, state, count) if state != DEAD else wide(INFINITE)
+    table = m.pool + place
+    distance = distance_of(table, state, count) if state != DEAD else INFINITE
     if distance >= INFINITE:
-        return wide(FAIL)
-    if distance == 0 and not goes_on(arena, table, state, count):
-        return wide(EMPTY)
-    node = intern_node(arena, tables, wide(Kind.TABLE), place, state, count)
-    if node != FAIL and arena[tables.size + REC * node] == UNKNOWN:
-        arena[tables.size + REC * node] = arena[tables.cost + REC * node] = distance
-        arena[tables.may_saturate + REC * node] = 1 if count >= 0 else 0
+        return FAIL
+    if distance == 0 and not goes_on(table, state, count):
+        return EMPTY
+    node = intern_node(m, Kind.TABLE, place, state, count)
+    if node != FAIL and m.nodes[node].size == UNKNOWN:
+        m.nodes[node].size = m.nodes[node].cost = distance
+        m.nodes[node].may_saturate = 1 if count >= 0 else 0
     return node
 
 
 @inner
-def goes_on(arena, table, state, count):
-    for letter in range(arena[table + Table.NUM_LETTERS]):
-        target, _ = after_letter(arena, table, state, count, wide(letter))
+def goes_on(table, state, count):
+    for letter in range(table[Table.NUM_LETTERS]):
+        target, _ = after_letter(table, state, count, letter)
         if target != DEAD:
             return True
     return False
 
 
 @inner
-def table_after(arena, tables, node, byte):
+def table_after(m, node, byte):
     """(follow, low, high): the node behind a byte, FAIL where it is not read, and the interval of bytes with the same
     answer."""
-    place, state, count = (
-        wide(arena[tables.a + REC * node]),
-        wide(arena[tables.b + REC * node]),
-        wide(arena[tables.c + REC * node]),
-    )
-    table = tables.pool + place
+    place, state, count = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
+    table = m.pool + place
     letters = table + Table.LETTERS
-    letter = wide(arena[letters + byte])
-    low = high = wide(byte)
-    while low > 0 and arena[letters + low - 1] == letter:
+    letter = letters[byte]
+    low = high = byte
+    while low > 0 and letters[low - 1] == letter:
         low -= 1
-    while high < 255 and arena[letters + high + 1] == letter:
+    while high < 255 and letters[high + 1] == letter:
         high += 1
-    target, later = after_letter(arena, table, state, count, letter)
-    return table_node(arena, tables, place, target, later), low, high
+    target, later = after_letter(table, state, count, letter)
+    return table_node(m, place, target, later), low, high
 
 
 @inner
-def mark_table(arena, tables, node, row):
+def mark_table(m, node, row):
     """Mark the bytes that a TABLE node reads as UNKNOWN in the transitions at `row`."""
-    table = tables.pool + wide(arena[tables.a + REC * node])
-    state, count = wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
+    table = m.pool + m.nodes[node].a
+    state, count = m.nodes[node].b, m.nodes[node].c
     for byte in range(256):
-        target, _ = after_letter(arena, table, state, count, wide(arena[table + Table.LETTERS + byte]))
+        target, _ = after_letter(table, state, count, table[Table.LETTERS + byte])
         if target != DEAD:
-            arena[row + byte] = UNKNOWN
+            row[byte] = UNKNOWN
 
 
 @inner
-def standing_still(arena, tables, node, enough):
+def standing_still(m, node, enough):
     """A TABLE node with the mask of `node`, the same one for all counts that `enough` more cannot bring to a count that is not
     alike; `node` itself where it is nearer."""
-    place, state, count = (
-        wide(arena[tables.a + REC * node]),
-        wide(arena[tables.b + REC * node]),
-        wide(arena[tables.c + REC * node]),
-    )
-    run = run_of(arena, tables.pool + place, count)
+    place, state, count = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
+    run = run_of(m.pool + place, count)
     if count < 0 or run < enough:
-        return wide(node)
-    last_alike = wide(arena[tables.pool + place + Table.LAST]) if run >= ALWAYS else -1 - (count + run)
-    return wide(node) if last_alike == count else table_node(arena, tables, place, state, last_alike)
+        return node
+    last_alike = m.pool[place + Table.LAST] if run >= ALWAYS else -1 - (count + run)
+    return node if last_alike == count else table_node(m, place, state, last_alike)

@@ -16,7 +16,7 @@ completed is found by a best-first search, and remembered for all products on th
 Products need transitions of their operands, which may hold products again. That is no recursion here: what has to be
 known first is put on a stack of *requests*, which `serve_requests` serves until it is empty.
 
-All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.kinds import INFINITE, CoverRow, Kind
-from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.jit import entry, inner
 from .closures import append_closure
 from .counted_tables import table_after
 from .covers import row_of_cover, sort_of
@@ -38,18 +38,8 @@ from .nodes import (
     rehash_nodes,
     wide,
 )
-from .states import Frame, framed, items_of, rehash_states, state_of, state_of_all
-from .tables import (
-    DEAD,
-    FRAMED,
-    REC,
-    STATE_BITS,
-    STATE_MASK,
-    UNKNOWN,
-    Counter,
-    Fault,
-    layout,
-)
+from .states import frame_of, framed, items_of, rehash_states, state_of, state_of_all
+from .tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
 from .unions import append_parts
 from .watched_items import alike_in_watch, watch_after
 from .word_complement import without_words_after, words_after
@@ -63,178 +53,167 @@ SEARCHES = 4  # one step may visit so many times the products of one search: sea
 
 
 @inner
-def step(arena, tables, s, byte):
+def step(m, s, byte):
     """The transition of the state `s` on a byte: read from the table, or found now. DEAD on a fault."""
-    push_request(arena, tables, s, byte)
-    serve_requests(arena, tables)
-    return wide(DEAD) if arena[tables.n + Counter.FAULT] != Fault.NONE else wide(arena[tables.next + s * 256 + byte])
+    push_request(m, s, byte)
+    serve_requests(m)
+    return DEAD if m.n.fault != Fault.NONE else m.next[s * 256 + byte]
 
 
 @inner
-def push_request(arena, tables, what, byte):
+def push_request(m, what, byte):
     """Put a request on the stack: for a transition of the state `what`, or for a search from the product `what` (byte:
     SEARCH)."""
-    top = wide(arena[tables.n + Counter.REQUESTS])
-    if 2 * top + 2 > tables.requests_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_REQUESTS
+    top = m.n.requests
+    if 2 * top + 2 > m.requests_size:
+        m.n.fault = Fault.FULL_REQUESTS
         return
-    arena[tables.requests + 2 * top], arena[tables.requests + 2 * top + 1] = what, byte
-    arena[tables.n + Counter.REQUESTS] = top + 1
+    m.requests[2 * top], m.requests[2 * top + 1] = what, byte
+    m.n.requests = top + 1
 
 
 @inner
-def serve_requests(arena, tables):
+def serve_requests(m):
     """Serve the requests, the last one first, until none is left. One that cannot be served yet has put others on top
     of itself."""
-    arena[tables.n + Counter.SEARCHED] = 0
-    while arena[tables.n + Counter.REQUESTS] > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
-        top = wide(arena[tables.n + Counter.REQUESTS]) - 1
-        what, byte = wide(arena[tables.requests + 2 * top]), wide(arena[tables.requests + 2 * top + 1])
-        served = search(arena, tables, what) if byte == SEARCH else derive(arena, tables, what, byte)
+    m.n.searched = 0
+    while m.n.requests > 0 and m.n.fault == Fault.NONE:
+        top = m.n.requests - 1
+        what, byte = m.requests[2 * top], m.requests[2 * top + 1]
+        served = search(m, what) if byte == SEARCH else derive(m, what, byte)
         if served:
-            arena[tables.n + Counter.REQUESTS] = top
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        arena[tables.n + Counter.REQUESTS] = 0
+            m.n.requests = top
+    if m.n.fault != Fault.NONE:
+        m.n.requests = 0
 
 
 @inner
-def derive(arena, tables, s, byte):
+def derive(m, s, byte):
     """Find the transition of the state `s` on a byte, and write it for all neighbouring bytes with the same answer.
 
     Returns False when something else has to be known first, which has been requested then, and on a fault.
     """
-    if arena[tables.next + s * 256 + byte] != UNKNOWN:
+    if m.next[s * 256 + byte] != UNKNOWN:
         return True
-    arena[tables.n + Counter.STEPS] += 1
-    if arena[tables.state_length + REC * s] == FRAMED:
-        return derive_frame(arena, tables, s, byte)
-    start = wide(arena[tables.state_start + REC * s])
-    end = start + wide(arena[tables.state_length + REC * s])
-    if arena[tables.state_has_no_product + REC * s] == 0:
+    m.n.steps += 1
+    if m.states[s].frame != 0:
+        return derive_frame(m, s, byte)
+    start = m.states[s].start
+    end = start + m.states[s].length
+    if m.states[s].has_no_product == 0:
         for j in range(start, end):
-            node = head_of(arena, tables, wide(arena[tables.pool + j]))
-            if arena[tables.kind + REC * node] == Kind.PRODUCT and not product_after(arena, tables, node, byte) >= 0:
+            node = head_of(m, m.pool[j])
+            if m.nodes[node].kind == Kind.PRODUCT and not product_after(m, node, byte) >= 0:
                 return False
-            if arena[tables.kind + REC * node] == Kind.WATCH and not know_watch(arena, tables, node, byte):
+            if m.nodes[node].kind == Kind.WATCH and not know_watch(m, node, byte):
                 return False
-    low, high, event, count = wide(0), wide(255), wide(0), wide(0)  # count: of what may follow, in `items`
+    low, high, event, count = 0, 255, 0, 0  # count: of what may follow, in `items`
     for j in range(start, end):
-        item = wide(arena[tables.pool + j])
-        head, tail = (
-            head_of(arena, tables, item),
-            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
-        )
-        kind, a, b, mark = wide(arena[tables.kind + REC * head]), low, high, wide(0)
+        item = m.pool[j]
+        head, tail = head_of(m, item), (m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY)
+        kind, a, b, mark = m.nodes[head].kind, low, high, 0
         if kind == Kind.PRODUCT:
-            follow = product_after(arena, tables, head, byte)
-            low, high = same_answer(arena, tables, head, byte, low, high)
+            follow = product_after(m, head, byte)
+            low, high = same_answer(m, head, byte, low, high)
         elif kind == Kind.WATCH:
-            follow = watch_after(arena, tables, head, byte)
-            low, high = alike_in_watch(arena, tables, head, byte, low, high)
-            mark = wide(arena[tables.next + 256 * wide(arena[tables.a + REC * head]) + byte]) >> STATE_BITS
+            follow = watch_after(m, head, byte)
+            low, high = alike_in_watch(m, head, byte, low, high)
+            mark = m.next[256 * m.nodes[head].a + byte] >> STATE_BITS
         elif kind == Kind.TABLE:
-            follow, a, b = table_after(arena, tables, head, byte)
+            follow, a, b = table_after(m, head, byte)
         elif kind == Kind.UNLISTED:
-            rest, a, b, mark = after_byte(arena, tables, wide(arena[tables.b + REC * head]), byte, count)
-            words, first, last = words_after(arena, tables, wide(arena[tables.a + REC * head]), byte)
-            follow = without_words_after(arena, tables, words, rest)
+            rest, a, b, mark = after_byte(m, m.nodes[head].b, byte, count)
+            words, first, last = words_after(m, m.nodes[head].a, byte)
+            follow = without_words_after(m, words, rest)
             a, b = max(a, first), min(b, last)
         else:
-            follow, a, b, mark = leaf_after(arena, tables, head, byte)
+            follow, a, b, mark = leaf_after(m, head, byte)
         low, high, event = max(low, a), min(high, b), max(event, mark)
         if follow == FAIL:  # most items; a call takes longer than all of this
             continue
-        target = join(arena, tables, follow, tail)
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        target = join(m, follow, tail)
+        if m.n.fault != Fault.NONE:
             return False
-        if arena[tables.size + REC * target] < INFINITE and (count == 0 or arena[tables.items + count - 1] != target):
-            count = append_parts(arena, tables, target, count)
-    target_state = state_of_all(arena, tables, count)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        if m.nodes[target].size < INFINITE and (count == 0 or m.items[count - 1] != target):
+            count = append_parts(m, target, count)
+    target_state = state_of_all(m, count)
+    if m.n.fault != Fault.NONE:
         return False
     for value in range(low, high + 1):
-        arena[tables.next + s * 256 + value] = (event << STATE_BITS) | target_state
+        m.next[s * 256 + value] = (event << STATE_BITS) | target_state
     return True
 
 
 @inner
-def leaf_after(arena, tables, head, byte):
+def leaf_after(m, head, byte):
     """(follow, low, high, event) of a class or a literal: what follows the byte in it, FAIL where it does not read the
     byte; the interval of bytes with the same answer; the event of the byte."""
-    low, high = wide(0), wide(255)
-    if arena[tables.kind + REC * head] == Kind.LITERAL:
-        text, length = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
-        only = wide(arena[tables.text + text])
+    low, high = 0, 255
+    if m.nodes[head].kind == Kind.LITERAL:
+        text, length = m.nodes[head].a, m.nodes[head].b
+        only = m.text[text]
         if byte != only:
-            return wide(FAIL), (low if byte < only else only + 1), (high if byte > only else only - 1), wide(0)
-        return (literal(arena, tables, text + 1, length - 1) if length > 1 else wide(EMPTY)), only, only, wide(0)
-    if arena[tables.kind + REC * head] == Kind.CLASS:
-        for e in range(arena[tables.a + REC * head], arena[tables.a + REC * head] + arena[tables.b + REC * head]):
-            a, b = wide(arena[tables.edge_low + e]), wide(arena[tables.edge_high + e])
+            return FAIL, (low if byte < only else only + 1), (high if byte > only else only - 1), 0
+        return (literal(m, text + 1, length - 1) if length > 1 else EMPTY), only, only, 0
+    if m.nodes[head].kind == Kind.CLASS:
+        for e in range(m.nodes[head].a, m.nodes[head].a + m.nodes[head].b):
+            a, b = m.edge_low[e], m.edge_high[e]
             if b < byte:
                 low = max(low, b + 1)
             elif a > byte:
                 high = min(high, a - 1)
             else:
-                return wide(arena[tables.edge_next + e]), max(low, a), min(high, b), wide(arena[tables.c + REC * head])
-    return wide(FAIL), low, high, wide(0)
+                return m.edge_next[e], max(low, a), min(high, b), m.nodes[head].c
+    return FAIL, low, high, 0
 
 
 @inner
-def after_byte(arena, tables, continuation, byte, count):
+def after_byte(m, continuation, byte, count):
     """(rest, low, high, event) of a continuation that reads every byte in one way only: what follows the byte, FAIL
     where it does not read the byte; the interval of bytes with the same answer; the event of the byte. Uses `items`
     from `count` on as scratch."""
-    low, high, event, rest = wide(0), wide(255), wide(0), wide(FAIL)
-    for j in range(count, append_closure(arena, tables, continuation, count)):
-        item = wide(arena[tables.items + j])
-        follow, a, b, mark = leaf_after(arena, tables, head_of(arena, tables, item), byte)
+    low, high, event, rest = 0, 255, 0, FAIL
+    for j in range(count, append_closure(m, continuation, count)):
+        item = m.items[j]
+        follow, a, b, mark = leaf_after(m, head_of(m, item), byte)
         low, high = max(low, a), min(high, b)
         if follow != FAIL:
-            event, rest = (
-                mark,
-                join(
-                    arena,
-                    tables,
-                    follow,
-                    wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
-                ),
-            )
+            event, rest = mark, join(m, follow, m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY)
     return rest, low, high, event
 
 
 @inner
-def derive_frame(arena, tables, s, byte):
+def derive_frame(m, s, byte):
     """`derive` for a frame, from the transitions of its inner state."""
-    frame = tables.pool + wide(arena[tables.state_start + REC * s])
-    row = tables.next + 256 * wide(arena[frame + Frame.INNER])
-    answer = wide(arena[row + byte])
+    frame = frame_of(m, s)
+    row = m.next + 256 * frame.inner
+    answer = row[byte]
     if answer == UNKNOWN:
-        push_request(arena, tables, wide(arena[frame + Frame.INNER]), byte)
+        push_request(m, frame.inner, byte)
         return False
-    target = framed(arena, tables, answer & STATE_MASK, wide(arena[frame + Frame.TAIL]))
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+    target = framed(m, answer & STATE_MASK, frame.tail)
+    if m.n.fault != Fault.NONE:
         return False
     low = high = byte
-    while low > 0 and arena[row + low - 1] == answer:
+    while low > 0 and row[low - 1] == answer:
         low -= 1
-    while high < 255 and arena[row + high + 1] == answer:
+    while high < 255 and row[high + 1] == answer:
         high += 1
     for value in range(low, high + 1):
-        arena[tables.next + s * 256 + value] = (answer >> STATE_BITS << STATE_BITS) | target
+        m.next[s * 256 + value] = answer & ~STATE_MASK | target
     return True
 
 
 @inner
-def know_watch(arena, tables, node, byte):
+def know_watch(m, node, byte):
     """Whether all transitions of a WATCH on a byte are known; those that are not are requested."""
     known = True
     while node != FAIL:
-        s = wide(arena[tables.a + REC * node])
-        if arena[tables.next + 256 * s + byte] == UNKNOWN:
-            push_request(arena, tables, s, byte)
+        s = m.nodes[node].a
+        if m.next[256 * s + byte] == UNKNOWN:
+            push_request(m, s, byte)
             known = False
-        node = wide(arena[tables.b + REC * node])
+        node = m.nodes[node].b
     return known
 
 
@@ -242,71 +221,68 @@ def know_watch(arena, tables, node, byte):
 
 
 @inner
-def same_answer(arena, tables, node, byte, low, high):
+def same_answer(m, node, byte, low, high):
     """(low, high) narrowed to the bytes around `byte` on which the operands of a product go where they go on `byte`."""
-    x = tables.next + 256 * wide(arena[tables.a + REC * node])
-    y = tables.next + 256 * wide(arena[tables.b + REC * node]) if arena[tables.c + REC * node] == Kind.BOTH else x
+    x = m.next + 256 * m.nodes[node].a
+    y = m.next + 256 * m.nodes[node].b if m.nodes[node].c == Kind.BOTH else x
     a = b = byte
-    while a > low and arena[x + a - 1] == arena[x + byte] and arena[y + a - 1] == arena[y + byte]:
+    while a > low and x[a - 1] == x[byte] and y[a - 1] == y[byte]:
         a -= 1
-    while b < high and arena[x + b + 1] == arena[x + byte] and arena[y + b + 1] == arena[y + byte]:
+    while b < high and x[b + 1] == x[byte] and y[b + 1] == y[byte]:
         b += 1
     return a, b
 
 
 @inner
-def product_after(arena, tables, node, byte):
+def product_after(m, node, byte):
     """The product behind a byte, FAIL when it cannot be completed; -1 on a fault, and when something has to be known
     first, which has been requested then."""
-    x, y = operands_after(arena, tables, node, byte)
+    x, y = operands_after(m, node, byte)
     if x < 0 or y < 0:
         if x < 0:
-            push_request(arena, tables, wide(arena[tables.a + REC * node]), byte)
+            push_request(m, m.nodes[node].a, byte)
         if y < 0:
-            push_request(arena, tables, wide(arena[tables.b + REC * node]), byte)
-        return wide(-1)
-    return product_of(arena, tables, x, y, wide(arena[tables.c + REC * node]))
+            push_request(m, m.nodes[node].b, byte)
+        return -1
+    return product_of(m, x, y, m.nodes[node].c)
 
 
 @inner
-def operands_after(arena, tables, node, byte):
+def operands_after(m, node, byte):
     """(x, y): the states of a product's operands behind a byte, -1 where that is not known yet."""
-    x, y = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
+    x, y = m.nodes[node].a, m.nodes[node].b
     if x != DEAD:
-        x = wide(arena[tables.next + x * 256 + byte])
-    if arena[tables.c + REC * node] == Kind.BOTH:
-        y = wide(arena[tables.next + y * 256 + byte])
+        x = m.next[x * 256 + byte]
+    if m.nodes[node].c == Kind.BOTH:
+        y = m.next[y * 256 + byte]
     return (x & STATE_MASK if x >= 0 else x), (y & STATE_MASK if y >= 0 else y)
 
 
 @inner
-def product_of(arena, tables, x, y, op):
+def product_of(m, x, y, op):
     """The product of the states `x` and `y` (of `x` alone when `op` is NEGATE), FAIL when it cannot be completed; -1 on
     a fault, and when its search has been requested."""
     if op == Kind.BOTH and (x == DEAD or y == DEAD):
-        return wide(FAIL)
-    node = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, op)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(-1)
-    if arena[tables.size + REC * node] == UNKNOWN:
-        push_request(arena, tables, node, wide(SEARCH))
-        return wide(-1)
-    return wide(FAIL) if arena[tables.size + REC * node] >= INFINITE else node
+        return FAIL
+    node = intern_node(m, Kind.PRODUCT, x, y, op)
+    if m.n.fault != Fault.NONE:
+        return -1
+    if m.nodes[node].size == UNKNOWN:
+        push_request(m, node, SEARCH)
+        return -1
+    return FAIL if m.nodes[node].size >= INFINITE else node
 
 
 @inner
-def product_accepts(arena, tables, node):
+def product_accepts(m, node):
     """Whether the text may end in a product."""
-    if arena[tables.c + REC * node] == Kind.NEGATE:
-        return arena[tables.a + REC * node] == DEAD or arena[tables.state_accept + REC * arena[tables.a + REC * node]] == 0
-    return (
-        arena[tables.state_accept + REC * arena[tables.a + REC * node]] == 1
-        and arena[tables.state_accept + REC * arena[tables.b + REC * node]] == 1
-    )
+    if m.nodes[node].c == Kind.NEGATE:
+        return m.nodes[node].a == DEAD or m.states[m.nodes[node].a].accept == 0
+    return m.states[m.nodes[node].a].accept == 1 and m.states[m.nodes[node].b].accept == 1
 
 
 @inner
-def search(arena, tables, origin):
+def search(m, origin):
     """Find a short completion of the product `origin`, in bytes, by a best-first search. Returns False when transitions
     of operands that hold products themselves have to be known first; the search begins anew then.
 
@@ -318,20 +294,20 @@ def search(arena, tables, origin):
     A search that visits too many products is a limit while a grammar is compiled. Later there is a way on beside `origin`, the one
     that an earlier search has found, so `origin` is left out, as if it had no completion.
     """
-    if product_accepts(arena, tables, origin):
-        arena[tables.size + REC * origin] = arena[tables.cost + REC * origin] = 0
+    if product_accepts(m, origin):
+        m.nodes[origin].size = m.nodes[origin].cost = 0
         return True
-    limit = wide(arena[tables.n + Counter.SEARCH_LIMIT])
+    limit = m.n.search_limit
     nodes = np.empty(limit + 1, np.int32)
     parent = np.empty(limit + 1, np.int32)
     level = np.empty(limit + 1, np.int32)
     link = np.empty(limit + 1, np.int32)  # the next of the same rank
     first = np.full(RANKS, -1, np.int32)  # by rank
-    arena[tables.n + Counter.EPOCH] += 1
-    epoch = wide(arena[tables.n + Counter.EPOCH])
+    m.n.epoch += 1
+    epoch = m.n.epoch
     nodes[0], parent[0], level[0], link[0] = origin, -1, 0, -1
-    first[0], lowest, end = 0, wide(0), wide(1)
-    arena[tables.entry_product + REC * origin] = epoch  # of a product, `entry_product` is the last search that visited it
+    first[0], lowest, end = 0, 0, 1
+    m.nodes[origin].entry_product = epoch  # of a product, `entry_product` is the last search that visited it
     while lowest < RANKS:
         i = wide(first[lowest])
         if i < 0:
@@ -339,69 +315,65 @@ def search(arena, tables, origin):
             continue
         first[lowest] = link[i]
         node = wide(nodes[i])
-        rest = wide(0) if product_accepts(arena, tables, node) else wide(arena[tables.size + REC * node])
+        rest = 0 if product_accepts(m, node) else m.nodes[node].size
         if rest >= INFINITE:
             continue
         if rest >= 0:
-            keep_path(arena, tables, nodes, parent, i, rest)
+            keep_path(m, nodes, parent, i, rest)
             return True
-        if not know_operands(arena, tables, node):
+        if not know_operands(m, node):
             return False
-        previous = wide(UNKNOWN)
+        previous = UNKNOWN
         for byte in range(256):
-            x, y = operands_after(arena, tables, node, wide(byte))
-            if arena[tables.c + REC * node] == Kind.BOTH and (x == DEAD or y == DEAD):
+            x, y = operands_after(m, node, wide(byte))
+            if m.nodes[node].c == Kind.BOTH and (x == DEAD or y == DEAD):
                 continue
-            successor = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, wide(arena[tables.c + REC * node]))
-            if end >= limit or arena[tables.n + Counter.SEARCHED] >= SEARCHES * limit:
-                if arena[tables.n + Counter.GIVES_UP]:
-                    arena[tables.size + REC * origin] = arena[tables.cost + REC * origin] = INFINITE
+            successor = intern_node(m, Kind.PRODUCT, x, y, m.nodes[node].c)
+            if end >= limit or m.n.searched >= SEARCHES * limit:
+                if m.n.gives_up:
+                    m.nodes[origin].size = m.nodes[origin].cost = INFINITE
                     return True
-                arena[tables.n + Counter.FAULT] = Fault.SEARCH_EXHAUSTED
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+                m.n.fault = Fault.SEARCH_EXHAUSTED
+            if m.n.fault != Fault.NONE:
                 return False
-            if successor != previous and arena[tables.entry_product + REC * successor] != epoch:
-                arena[tables.entry_product + REC * successor] = epoch
-                alone = (
-                    max(arena[tables.state_cost + REC * x], arena[tables.state_cost + REC * y])
-                    if arena[tables.c + REC * node] == Kind.BOTH
-                    else 0
-                )
+            if successor != previous and m.nodes[successor].entry_product != epoch:
+                m.nodes[successor].entry_product = epoch
+                alone = max(m.states[x].cost, m.states[y].cost) if m.nodes[node].c == Kind.BOTH else 0
                 rank = min(alone + (level[i] + 1 if 2 * end < limit else 0), RANKS - 1)
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
-                arena[tables.n + Counter.SEARCHED] += 1
+                m.n.searched += 1
             previous = successor
     for j in range(end):
-        arena[tables.size + REC * nodes[j]] = arena[tables.cost + REC * nodes[j]] = INFINITE
+        m.nodes[nodes[j]].size = m.nodes[nodes[j]].cost = INFINITE
     return True
 
 
 @inner
-def keep_path(arena, tables, nodes, parent, i, rest):
+def keep_path(m, nodes, parent, i, rest):
     """Write the distances of the products on the path that a search has found; `rest` is that of the last one, number
     `i`."""
     while i >= 0:
-        arena[tables.size + REC * nodes[i]] = arena[tables.cost + REC * nodes[i]] = rest
-        arena[tables.n + Counter.FARTHEST] = max(wide(arena[tables.n + Counter.FARTHEST]), rest)
+        m.nodes[nodes[i]].size = m.nodes[nodes[i]].cost = rest
+        m.n.farthest = max(m.n.farthest, rest)
         i, rest = wide(parent[i]), rest + 1
 
 
 @inner
-def know_operands(arena, tables, node):
+def know_operands(m, node):
     """Make all transitions of a product's operands known. Returns False when they had to be requested, and on a fault."""
     known = True
-    for side in range(2 if arena[tables.c + REC * node] == Kind.BOTH else 1):
-        s = wide(arena[tables.b + REC * node]) if side == 1 else wide(arena[tables.a + REC * node])
+    for side in range(2 if m.nodes[node].c == Kind.BOTH else 1):
+        s = m.nodes[node].b if side == 1 else m.nodes[node].a
         if s == DEAD:
             continue
         for byte in range(256):
-            if arena[tables.next + s * 256 + byte] == UNKNOWN:
-                if arena[tables.state_has_no_product + REC * s] == 0 or not derive(arena, tables, s, wide(byte)):
-                    push_request(arena, tables, s, wide(byte))
+            if m.next[s * 256 + byte] == UNKNOWN:
+                if m.states[s].has_no_product == 0 or not derive(m, s, byte):
+                    push_request(m, s, byte)
                     known = False
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+            if m.n.fault != Fault.NONE:
                 return False
     return known
 
@@ -412,63 +384,57 @@ def know_operands(arena, tables, node):
 @entry(nodes="bool", sequences="bool", states="bool")
 def rehash(arena_address, nodes, sequences, states):
     """Fill the hash tables that are empty, as the flags say: `node_hash`, `sequence_hash`, `state_hash`."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
+    m = tables_at(arena_address)
     if nodes or sequences:
-        rehash_nodes(arena, tables, nodes, sequences)
+        rehash_nodes(m, nodes, sequences)
     if states:
-        rehash_states(arena, tables)
+        rehash_states(m)
 
 
 @entry
 def enter_product(arena_address, node):
     """Prepare a BOTH or NEGATE node: set its `entry_product` to the product of its operands' start states, FAIL if that has no
     completion, and its size and cost."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    op = wide(arena[tables.kind + REC * node])
-    x = state_of(arena, tables, wide(arena[tables.a + REC * node]))
-    y = state_of(arena, tables, wide(arena[tables.b + REC * node])) if op == Kind.BOTH else wide(0)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+    m = tables_at(arena_address)
+    op = m.nodes[node].kind
+    x = state_of(m, m.nodes[node].a)
+    y = state_of(m, m.nodes[node].b) if op == Kind.BOTH else 0
+    if m.n.fault != Fault.NONE:
         return
-    product = product_of(arena, tables, x, y, op)
-    serve_requests(arena, tables)
-    if arena[tables.n + Counter.FAULT] == Fault.NONE:
-        product = product_of(arena, tables, x, y, op)
-        arena[tables.entry_product + REC * node] = product
-        arena[tables.size + REC * node], arena[tables.cost + REC * node] = (
-            arena[tables.size + REC * product],
-            arena[tables.cost + REC * product],
-        )
+    product = product_of(m, x, y, op)
+    serve_requests(m)
+    if m.n.fault == Fault.NONE:
+        product = product_of(m, x, y, op)
+        m.nodes[node].entry_product = product
+        m.nodes[node].size, m.nodes[node].cost = m.nodes[product].size, m.nodes[product].cost
 
 
 @entry
 def enter_watched(arena_address, cover):
     """Write the states with which watched items of a COVER begin."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    row = row_of_cover(arena, tables, wide(cover))
-    for sort in range(wide(arena[row + CoverRow.SORTS])):
-        first = row + wide(arena[sort_of(row, sort) + CoverRow.WATCHERS])
-        if first <= row:
+    m = tables_at(arena_address)
+    row = row_of_cover(m, wide(cover))
+    for sort in range(row[CoverRow.SORTS]):
+        at = sort_of(row, sort)
+        if at[CoverRow.WATCHERS] <= 0:
             continue
-        for pair in range(first, first + 2 * wide(arena[sort_of(row, sort) + CoverRow.NUM_WATCHERS]) + 2, 2):
-            state = state_of(arena, tables, wide(arena[sort_of(row, wide(arena[pair])) + CoverRow.TEXT]))
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        watchers = row + at[CoverRow.WATCHERS]
+        for k in range(0, 2 * at[CoverRow.NUM_WATCHERS] + 2, 2):
+            state = state_of(m, sort_of(row, watchers[k])[CoverRow.TEXT])
+            if m.n.fault != Fault.NONE:
                 return
-            arena[pair + 1] = state
+            watchers[k + 1] = state
 
 
 @entry
 def start_state(arena_address, root):
     """The state before any text of the node `root`."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    return state_of(arena, tables, wide(root))
+    m = tables_at(arena_address)
+    return state_of(m, root)
 
 
 @entry
 def find_items(arena_address, s):
     """(start in `pool`, number) of the items of a state."""
-    arena = words_at(arena_address)
-    return items_of(arena, layout(arena), wide(s))
+    m = tables_at(arena_address)
+    return items_of(m, s)

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from ..base.errors import ConstraintLimit
 from ..grammar.source import Limits
 from ..grammar.stopwatch import check_bytes
+from ..numba_support.records import Words
 from . import determinize
-from .tables import FAULT_WORD, FIELDS, HASHES, REC, STATE_FIELDS, Arena, Counter, Fault
+from .tables import FAULT_WORD, FIELDS, HASHES, Arena, BodyClass, Counters, Fault, Frame, StateRecord, column, in_use
+from .validation import VALIDATES, validate
 
 # Hash tables follow from the others, the rest is scratch.
 REBUILT = (*HASHES, "work", "items", "path", "ends", "requests", "contained")
@@ -39,22 +41,41 @@ class Machine:
         """A view of one table, valid until the next call."""
         return self._arena.table(name)
 
+    def nodes(self, field: str) -> NDArray[Any]:
+        """A field of all nodes, valid until the next call."""
+        return self._arena.column("nodes", field)
+
+    def states(self, field: str) -> NDArray[Any]:
+        """A field of all states, valid until the next call."""
+        return self._arena.column("states", field)
+
+    def body_class(self, number: int) -> BodyClass:
+        """Valid until the next call."""
+        return BodyClass(Words(self.table("classes"), BodyClass.SIZE * number))
+
+    def frame(self, state: int) -> Frame | None:
+        """A state as another one and a tail, if it is a frame. Valid until the next call."""
+        place = int(self.states("frame")[state])
+        return Frame(Words(self.table("pool"), place)) if place != 0 else None
+
+    @property
+    def n(self) -> Counters:
+        """The numbers that concern the whole arena, valid until the next call."""
+        return self._arena.n
+
     @property
     def num_states(self) -> int:
-        return int(self.table("n")[Counter.STATES]) - 1
+        return self.n.states - 1
 
     @property
     def is_half_full(self) -> bool:
         """Whether half of a limit is used up, so that a fresh machine should take new work."""
-        num_nodes = int(self.table("n")[Counter.NODES])
-        return 2 * self.num_states > self._limits.states or 2 * num_nodes > self._limits.nodes
+        return 2 * self.num_states > self._limits.states or 2 * self.n.nodes > self._limits.nodes
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory in use. The array has room for more, in pages that have not been touched yet."""
-        counters = self.table("n")
-        words = counters[Counter.NODES] * REC + counters[Counter.STATES] * (256 + REC) + counters[Counter.POOL]
-        return 4 * int(words)
+        return 4 * sum(in_use(self.n).values())
 
     def tables(self) -> dict[str, NDArray[np.int32]]:
         """All that the machine has found: copies of what is in use of every table, except those in REBUILT.
@@ -62,12 +83,11 @@ class Machine:
         The ends of states are left out too: they are places in the tables of body classes, which may lie elsewhere
         another time.
         """
-        counters = self.table("n")
-        num_nodes, num_states, pool = int(counters[Counter.NODES]), int(counters[Counter.STATES]), int(counters[Counter.POOL])
-        used = {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
+        used = in_use(self.n)
         names = [name for name in FIELDS if name not in REBUILT]
         copies = {name: self.table(name)[: used.get(name)].copy() for name in names}
-        copies["states"][STATE_FIELDS.index("state_ends") :: REC] = 0
+        for field in ("ends", "has_too_many_ends"):
+            column(copies["states"], StateRecord, field)[:] = 0
         return copies
 
     def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
@@ -77,6 +97,8 @@ class Machine:
         while True:
             result = compiled(arena.address, *arguments)
             fault = arena.array.item(FAULT_WORD)
+            if VALIDATES:
+                validate(arena)
             if fault == _NO_FAULT:
                 return result
             self._mend(fault)
@@ -91,7 +113,7 @@ class Machine:
                 limit="search_states", value=self._limits.search_states,
             )  # fmt: skip
         self._check_limit("states", self.num_states, self._limits.states)
-        self._check_limit("nodes", int(self.table("n")[Counter.NODES]), self._limits.nodes)
+        self._check_limit("nodes", self.n.nodes, self._limits.nodes)
         check_bytes(_COPIES * self.nbytes)
         emptied = self._arena.grow(fault)
         determinize.rehash(self.address, *(name in emptied for name in HASHES))

@@ -4,7 +4,7 @@ Between two tokens nobody asks for the states inside a token. Where a name is re
 (the names that an object lists) and perhaps an UNLISTED node (any other name; see word_complement.py). What is left of each
 behind some plain characters follows from comparing texts, so the state behind all of them is made in one step.
 
-All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .determinize import after_byte
 from .nodes import EMPTY, FAIL, head_of, intern_node, join, literal, wide
-from .states import Frame, framed, state_of_all
-from .tables import DEAD, FRAMED, REC, Counter, Fault
+from .states import framed, inner_of, state_of_all, tail_of
+from .tables import DEAD, Fault
 from .unions import append_parts
 from .word_complement import narrowed, without_words
 
@@ -24,21 +24,19 @@ _IMPOSSIBLE = -1
 
 
 @inner
-def leap(arena, tables, s, data, start, end):
+def leap(m, s, data, start, end):
     """(state, n): the state behind the first n of the bytes data[start:end]. (DEAD, 0) where this is not possible, and
     on a fault."""
-    count = wide(0)
+    count = 0
     while start + count < end and is_plain(data[start + count]):
         count += 1
     if count < _SHORTEST:
-        return wide(DEAD), wide(0)
-    if arena[tables.state_length + REC * s] == FRAMED:
-        frame = tables.pool + wide(arena[tables.state_start + REC * s])
-        after = after_characters(arena, tables, wide(arena[frame + Frame.INNER]), data, start, count)
-        after = framed(arena, tables, after, wide(arena[frame + Frame.TAIL]))
+        return DEAD, 0
+    if m.states[s].frame != 0:
+        after = framed(m, after_characters(m, inner_of(m, s), data, start, count), tail_of(m, s))
     else:
-        after = after_characters(arena, tables, s, data, start, count)
-    return (after, count) if after != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE else (wide(DEAD), wide(0))
+        after = after_characters(m, s, data, start, count)
+    return (after, count) if after != DEAD and m.n.fault == Fault.NONE else (DEAD, 0)
 
 
 @inner
@@ -48,65 +46,58 @@ def is_plain(byte):
 
 
 @inner
-def after_characters(arena, tables, s, data, start, n):
+def after_characters(m, s, data, start, n):
     """The state behind `n` bytes of `data`: the one to which transitions would lead. DEAD where this is not possible,
     and on a fault."""
-    length = wide(arena[tables.state_length + REC * s])
-    if length <= 0 or length > _MAX_ITEMS:
-        return wide(DEAD)
-    count = wide(0)
+    length = m.states[s].length
+    if length == 0 or length > _MAX_ITEMS:
+        return DEAD
+    count = 0
     for j in range(length):
-        item = wide(arena[tables.pool + arena[tables.state_start + REC * s] + j])
-        head, tail = (
-            head_of(arena, tables, item),
-            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
-        )
-        follow = wide(_IMPOSSIBLE)
-        if arena[tables.kind + REC * head] == Kind.LITERAL:
-            follow = literal_after(arena, tables, head, data, start, n)
-        elif arena[tables.kind + REC * head] == Kind.UNLISTED:
-            follow = unlisted_after(arena, tables, head, data, start, n, count)
-        if follow == _IMPOSSIBLE or arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(DEAD)
-        target = join(arena, tables, follow, tail)
-        if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * target] < INFINITE:
-            count = append_parts(arena, tables, target, count)
-    return state_of_all(arena, tables, count)
+        item = m.pool[m.states[s].start + j]
+        head, tail = head_of(m, item), (m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY)
+        follow = _IMPOSSIBLE
+        if m.nodes[head].kind == Kind.LITERAL:
+            follow = literal_after(m, head, data, start, n)
+        elif m.nodes[head].kind == Kind.UNLISTED:
+            follow = unlisted_after(m, head, data, start, n, count)
+        if follow == _IMPOSSIBLE or m.n.fault != Fault.NONE:
+            return DEAD
+        target = join(m, follow, tail)
+        if m.n.fault == Fault.NONE and m.nodes[target].size < INFINITE:
+            count = append_parts(m, target, count)
+    return state_of_all(m, count)
 
 
 @inner
-def literal_after(arena, tables, node, data, start, n):
+def literal_after(m, node, data, start, n):
     """What is left of a literal behind `n` bytes: FAIL where it differs from them, _IMPOSSIBLE where it is shorter."""
-    text, length = tables.text + wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
+    text, length = m.text + m.nodes[node].a, m.nodes[node].b
     for k in range(min(n, length)):
-        if arena[text + k] != data[start + k]:
-            return wide(FAIL)
+        if text[k] != data[start + k]:
+            return FAIL
     if length < n:
-        return wide(_IMPOSSIBLE)
-    return wide(EMPTY) if length == n else literal(arena, tables, wide(arena[tables.a + REC * node]) + n, length - n)
+        return _IMPOSSIBLE
+    return EMPTY if length == n else literal(m, m.nodes[node].a + n, length - n)
 
 
 @inner
-def unlisted_after(arena, tables, node, data, start, n, num_items):
+def unlisted_after(m, node, data, start, n, num_items):
     """What is left of an UNLISTED node behind `n` bytes, if each of them leads from its body to the same body; else
     _IMPOSSIBLE.
 
     Uses `items` behind the first `num_items` as scratch.
     """
-    words, body = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
-    first, count, read = (
-        wide(arena[tables.a + REC * words]),
-        wide(arena[tables.b + REC * words]),
-        wide(arena[tables.c + REC * words]),
-    )
-    low, high = wide(1), wide(0)
+    words, body = m.nodes[node].a, m.nodes[node].b
+    first, count, read = m.nodes[words].a, m.nodes[words].b, m.nodes[words].c
+    low, high = 1, 0
     for k in range(n):
         byte = wide(data[start + k])
         if byte < low or byte > high:
-            rest, low, high, event = after_byte(arena, tables, body, byte, num_items)
-            if rest != body or event != 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
-                return wide(_IMPOSSIBLE)
-        first, count = narrowed(arena, tables, first, count, read + k, byte)
+            rest, low, high, event = after_byte(m, body, byte, num_items)
+            if rest != body or event != 0 or m.n.fault != Fault.NONE:
+                return _IMPOSSIBLE
+        first, count = narrowed(m, first, count, read + k, byte)
     if count == 0:
         return body
-    return without_words(arena, tables, intern_node(arena, tables, wide(Kind.WORDS), first, count, read + n), body)
+    return without_words(m, intern_node(m, Kind.WORDS, first, count, read + n), body)

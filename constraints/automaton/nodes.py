@@ -11,10 +11,12 @@ The second half of the file opens bags (members in any order) and multiples (dig
 divisors.py): it puts what they may begin with, each with what is then left, on the work list `work`, from which
 closures are made (closures.py).
 
-All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
 
 import numpy as np
 
@@ -28,12 +30,7 @@ from ..numba_support.divisors import (
     whole_size,
 )
 from ..numba_support.jit import inner
-from .tables import (
-    REC,
-    UNKNOWN,
-    Counter,
-    Fault,
-)
+from .tables import UNKNOWN, Fault
 
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
@@ -44,6 +41,18 @@ SATURATED_COPIES, MAX_COPIES_BEGUN = (
 _SATURATION_BYTES = 32  # nearer ends are not looked for: only in vocabularies of short tokens would they be beyond reach
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
+
+
+class Measure(IntEnum):
+    """What of a node is added up."""
+
+    SIZE = 0  # bytes
+    COST = 1  # tokens
+
+
+@inner
+def measured(m, node, measure):
+    return m.nodes[node].size if measure == Measure.SIZE else m.nodes[node].cost
 
 
 @inner
@@ -60,18 +69,18 @@ def mix(a, b, c, d):
 def plus(a, b):
     """The sum of two sizes or costs. INFINITE plus anything is INFINITE; finite sums stay below it."""
     if a >= INFINITE or b >= INFINITE:
-        return wide(INFINITE)
-    return min(wide(a) + wide(b), wide(INFINITE - 1))
+        return INFINITE
+    return min(a + b, INFINITE - 1)
 
 
 @inner
 def times(count, a):
     """The size or cost of `count` copies of something of size or cost `a`."""
     if count == 0:
-        return wide(0)
+        return 0
     if a >= INFINITE:
-        return wide(INFINITE)
-    return min(wide(count) * wide(a), wide(INFINITE - 1))
+        return INFINITE
+    return min(count * a, INFINITE - 1)
 
 
 @inner
@@ -84,162 +93,137 @@ def tokens_for_copies(count, stride):
 
 
 @inner
-def intern_node(arena, tables, kind, a, b, c):
+def intern_node(m, kind, a, b, c):
     """The node with this kind and these operands; it is made if there is none. Sets FULL_NODES and returns FAIL when
     there is no room. Sequences are made by `sequence`."""
-    mask = tables.node_hash_size - 1
+    mask = m.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
-    while arena[tables.node_hash + slot] != 0:
-        i = wide(arena[tables.node_hash + slot])
-        if (
-            arena[tables.kind + REC * i] == kind
-            and arena[tables.a + REC * i] == a
-            and arena[tables.b + REC * i] == b
-            and arena[tables.c + REC * i] == c
-        ):
+    while m.node_hash[slot] != 0:
+        i = m.node_hash[slot]
+        if m.nodes[i].kind == kind and m.nodes[i].a == a and m.nodes[i].b == b and m.nodes[i].c == c:
             return i
         slot = (slot + 1) & mask
-    if 2 * wide(arena[tables.n + Counter.NODES] - arena[tables.n + Counter.NUM_SEQUENCES]) >= tables.node_hash_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_NODES
-        return wide(FAIL)
-    return new_node(arena, tables, tables.node_hash + slot, kind, a, b, c)
+    if 2 * (m.n.nodes - m.n.num_sequences) >= m.node_hash_size:
+        m.n.fault = Fault.FULL_NODES
+        return FAIL
+    return new_node(m, m.node_hash + slot, kind, a, b, c)
 
 
 @inner
-def new_node(arena, tables, place, kind, a, b, c):
+def new_node(m, place, kind, a, b, c):
     """A new node; its number is written to `place`, a free slot of a hash table. Returns FAIL on a fault."""
-    i = wide(arena[tables.n + Counter.NODES])
-    if i >= tables.nodes_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_NODES
-        return wide(FAIL)
-    arena[tables.n + Counter.NODES] = i + 1
-    arena[place] = i
-    record = tables.nodes + REC * i
-    for k in range(record, record + REC):
-        arena[k] = 0
-    arena[tables.kind + REC * i], arena[tables.a + REC * i], arena[tables.b + REC * i], arena[tables.c + REC * i] = kind, a, b, c
-    arena[tables.size + REC * i] = arena[tables.cost + REC * i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
-    arena[tables.body_class + REC * i], arena[tables.copies_per_token + REC * i] = NO_BODY, 1
+    i = m.n.nodes
+    if i >= m.nodes_size:
+        m.n.fault = Fault.FULL_NODES
+        return FAIL
+    m.n.nodes = i + 1
+    place[0] = i
+    node = m.nodes[i]
+    node.kind, node.a, node.b, node.c = kind, a, b, c
+    node.size = node.cost = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
+    node.body_class, node.copies_per_token = NO_BODY, 1
+    node.closure = node.marked_in = node.shared = node.entry_product = 0
+    node.copies_begun = node.may_saturate = node.first_candidate = node.next_candidate = 0
     return i
 
 
 @inner
-def sequence(arena, tables, head, tail):
+def sequence(m, head, tail):
     """The SEQ node of `head` and `tail`, with its size and cost. `join` is for operands that may be empty."""
-    is_static = head < arena[tables.n + Counter.NUM_STATIC] and tail < arena[tables.n + Counter.NUM_STATIC]
-    node = (
-        intern_node(arena, tables, wide(Kind.SEQ), head, tail, wide(0))
-        if is_static
-        else intern_sequence(arena, tables, head, tail)
-    )
-    if arena[tables.size + REC * node] == UNKNOWN:
-        arena[tables.size + REC * node] = plus(wide(arena[tables.size + REC * head]), wide(arena[tables.size + REC * tail]))
-        apart = plus(wide(arena[tables.cost + REC * head]), wide(arena[tables.cost + REC * tail]))
-        arena[tables.cost + REC * node] = min(apart, cost_of_one_more(arena, tables, head, tail))
-        arena[tables.may_saturate + REC * node] = arena[tables.may_saturate + REC * head] | arena[tables.may_saturate + REC * tail]
+    is_static = head < m.n.num_static and tail < m.n.num_static
+    node = intern_node(m, Kind.SEQ, head, tail, 0) if is_static else intern_sequence(m, head, tail)
+    if m.nodes[node].size == UNKNOWN:
+        m.nodes[node].size = plus(m.nodes[head].size, m.nodes[tail].size)
+        apart = plus(m.nodes[head].cost, m.nodes[tail].cost)
+        m.nodes[node].cost = min(apart, cost_of_one_more(m, head, tail))
+        m.nodes[node].may_saturate = m.nodes[head].may_saturate | m.nodes[tail].may_saturate
     return node
 
 
 @inner
-def intern_sequence(arena, tables, head, tail):
+def intern_sequence(m, head, tail):
     """The SEQ node of two nodes at least one of which is not static; so the SEQ node is not static either. Such nodes
     have a hash table of their own. Sets FULL_SEQUENCES and returns FAIL when there is no room."""
-    mask = tables.sequence_hash_size - 1
-    slot = mix(wide(Kind.SEQ), head, tail, wide(0)) & mask
-    while arena[tables.sequence_hash + slot] != 0:
-        i = wide(arena[tables.sequence_hash + slot])
-        if arena[tables.a + REC * i] == head and arena[tables.b + REC * i] == tail:
+    mask = m.sequence_hash_size - 1
+    slot = mix(Kind.SEQ, head, tail, 0) & mask
+    while m.sequence_hash[slot] != 0:
+        i = m.sequence_hash[slot]
+        if m.nodes[i].a == head and m.nodes[i].b == tail:
             return i
         slot = (slot + 1) & mask
-    if 2 * wide(arena[tables.n + Counter.NUM_SEQUENCES]) >= tables.sequence_hash_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_SEQUENCES
-        return wide(FAIL)
-    i = new_node(arena, tables, tables.sequence_hash + slot, wide(Kind.SEQ), head, tail, wide(0))
+    if 2 * m.n.num_sequences >= m.sequence_hash_size:
+        m.n.fault = Fault.FULL_SEQUENCES
+        return FAIL
+    i = new_node(m, m.sequence_hash + slot, Kind.SEQ, head, tail, 0)
     if i != FAIL:
-        arena[tables.n + Counter.NUM_SEQUENCES] += 1
+        m.n.num_sequences += 1
     return i
 
 
 @inner
-def repetition(arena, tables, body, low, high):
+def repetition(m, body, low, high):
     """The REPEAT node of `low` to `high` copies of `body`, with its size and cost; high: UNBOUNDED when it has no end."""
-    node = intern_node(arena, tables, wide(Kind.REPEAT), body, low, high)
-    if arena[tables.size + REC * node] == UNKNOWN:
-        arena[tables.size + REC * node] = times(low, wide(arena[tables.size + REC * body]))
-        arena[tables.cost + REC * node] = times(
-            tokens_for_copies(low, wide(arena[tables.copies_per_token + REC * body])),
-            wide(arena[tables.cost + REC * body]),
-        )
-        arena[tables.may_saturate + REC * node] = may_saturate(arena, tables, node)
+    node = intern_node(m, Kind.REPEAT, body, low, high)
+    if m.nodes[node].size == UNKNOWN:
+        m.nodes[node].size = times(low, m.nodes[body].size)
+        m.nodes[node].cost = times(tokens_for_copies(low, m.nodes[body].copies_per_token), m.nodes[body].cost)
+        m.nodes[node].may_saturate = may_saturate(m, node)
     return node
 
 
 @inner
-def may_saturate(arena, tables, node):
+def may_saturate(m, node):
     """1 for a repetition whose end may be farther away than a token reaches, so that counter_saturation.py may replace it; else
     0."""
-    body, high = wide(arena[tables.a + REC * node]), wide(arena[tables.c + REC * node])
-    if arena[tables.body_class + REC * body] == NO_BODY:
-        return wide(1) if high > 2 else wide(0)
-    return wide(1) if high * wide(arena[tables.size + REC * body]) >= _SATURATION_BYTES else wide(0)
+    body, high = m.nodes[node].a, m.nodes[node].c
+    if m.nodes[body].body_class == NO_BODY:
+        return 1 if high > 2 else 0
+    return 1 if high * m.nodes[body].size >= _SATURATION_BYTES else 0
 
 
 @inner
-def literal(arena, tables, start, length):
+def literal(m, start, length):
     """The LITERAL node of `length` bytes of the table `text` from `start` on."""
-    node = intern_node(arena, tables, wide(Kind.LITERAL), start, length, wide(0))
-    if arena[tables.size + REC * node] == UNKNOWN:
-        arena[tables.size + REC * node], arena[tables.cost + REC * node] = length, arena[tables.text_cost + start]
+    node = intern_node(m, Kind.LITERAL, start, length, 0)
+    if m.nodes[node].size == UNKNOWN:
+        m.nodes[node].size, m.nodes[node].cost = length, m.text_cost[start]
     return node
 
 
 @inner
-def cost_of_one_more(arena, tables, head, rest):
+def cost_of_one_more(m, head, rest):
     """The cost of the character `head` and then `rest`, if `rest` goes on with a repetition of the same characters,
     because one token may spell several of them; else INFINITE.
 
     Without this a repetition would cost more after its first character than before it, and no token would bring its end
     nearer.
     """
-    if arena[tables.kind + REC * head] != Kind.CLASS or arena[tables.body_class + REC * head] == NO_BODY:
-        return wide(INFINITE)
-    part, behind = (
-        head_of(arena, tables, rest),
-        wide(arena[tables.b + REC * rest]) if arena[tables.kind + REC * rest] == Kind.SEQ else wide(EMPTY),
-    )
-    if arena[tables.kind + REC * part] != Kind.EITHER:
-        return cost_of_copies(arena, tables, head, rest, wide(EMPTY))
-    cost = wide(INFINITE)
-    while arena[tables.kind + REC * part] == Kind.EITHER:
-        cost, part = (
-            min(cost, cost_of_copies(arena, tables, head, wide(arena[tables.a + REC * part]), behind)),
-            wide(arena[tables.b + REC * part]),
-        )
-    return min(cost, cost_of_copies(arena, tables, head, part, behind))
+    if m.nodes[head].kind != Kind.CLASS or m.nodes[head].body_class == NO_BODY:
+        return INFINITE
+    part, behind = head_of(m, rest), (m.nodes[rest].b if m.nodes[rest].kind == Kind.SEQ else EMPTY)
+    if m.nodes[part].kind != Kind.EITHER:
+        return cost_of_copies(m, head, rest, EMPTY)
+    cost = INFINITE
+    while m.nodes[part].kind == Kind.EITHER:
+        cost, part = min(cost, cost_of_copies(m, head, m.nodes[part].a, behind)), m.nodes[part].b
+    return min(cost, cost_of_copies(m, head, part, behind))
 
 
 @inner
-def cost_of_copies(arena, tables, head, rest, behind):
+def cost_of_copies(m, head, rest, behind):
     """`cost_of_one_more` for a `rest` that begins with no union, and what comes `behind` it."""
     if rest == EMPTY:
-        rest, behind = behind, wide(EMPTY)
-    again = head_of(arena, tables, rest)
-    if (
-        arena[tables.kind + REC * again] != Kind.REPEAT
-        or arena[tables.body_class + REC * arena[tables.a + REC * again]] != arena[tables.body_class + REC * head]
-    ):
-        return wide(INFINITE)
-    behind_it = (
-        wide(arena[tables.cost + REC * arena[tables.b + REC * rest]])
-        if arena[tables.kind + REC * rest] == Kind.SEQ
-        else wide(0)
-    )
-    tokens = tokens_for_copies(1 + wide(arena[tables.b + REC * again]), wide(arena[tables.copies_per_token + REC * head]))
-    return plus(times(tokens, wide(arena[tables.cost + REC * head])), plus(behind_it, wide(arena[tables.cost + REC * behind])))
+        rest, behind = behind, EMPTY
+    again = head_of(m, rest)
+    if m.nodes[again].kind != Kind.REPEAT or m.nodes[m.nodes[again].a].body_class != m.nodes[head].body_class:
+        return INFINITE
+    behind_it = m.nodes[m.nodes[rest].b].cost if m.nodes[rest].kind == Kind.SEQ else 0
+    tokens = tokens_for_copies(1 + m.nodes[again].b, m.nodes[head].copies_per_token)
+    return plus(times(tokens, m.nodes[head].cost), plus(behind_it, m.nodes[behind].cost))
 
 
 @inner
-def join(arena, tables, head, tail):
+def join(m, head, tail):
     """The continuation `head` then `tail`, where either may be EMPTY or FAIL.
 
     A short sequence in `head` is taken apart, and repetitions in a row are added up, so that a continuation has one
@@ -249,201 +233,189 @@ def join(arena, tables, head, tail):
         return head
     if head == EMPTY or tail == FAIL:
         return tail
-    if arena[tables.kind + REC * head] == Kind.SEQ:
-        first, second = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
-        if arena[tables.kind + REC * second] != Kind.SEQ:
-            return sequence(arena, tables, first, stacked(arena, tables, second, tail))
-    return stacked(arena, tables, head, tail)
+    if m.nodes[head].kind == Kind.SEQ:
+        first, second = m.nodes[head].a, m.nodes[head].b
+        if m.nodes[second].kind != Kind.SEQ:
+            return sequence(m, first, stacked(m, second, tail))
+    return stacked(m, head, tail)
 
 
 @inner
-def stacked(arena, tables, head, tail):
+def stacked(m, head, tail):
     """The sequence of `head`, which is none itself, and `tail`. Where two repetitions of one body meet they are one,
     with the sums of their bounds: nested calls of a rule that is a repetition say no more than one of them."""
-    if arena[tables.kind + REC * head] != Kind.REPEAT:
-        return sequence(arena, tables, head, tail)
-    following = head_of(arena, tables, tail)
-    body = wide(arena[tables.a + REC * head])
-    if (
-        arena[tables.kind + REC * following] != Kind.REPEAT
-        or arena[tables.a + REC * following] != body
-        or arena[tables.body_class + REC * body] != NO_BODY
-    ):
-        return sequence(arena, tables, head, tail)
-    low = wide(arena[tables.b + REC * head]) + wide(arena[tables.b + REC * following])
-    high, more = wide(arena[tables.c + REC * head]), wide(arena[tables.c + REC * following])
+    if m.nodes[head].kind != Kind.REPEAT:
+        return sequence(m, head, tail)
+    following = head_of(m, tail)
+    body = m.nodes[head].a
+    if m.nodes[following].kind != Kind.REPEAT or m.nodes[following].a != body or m.nodes[body].body_class != NO_BODY:
+        return sequence(m, head, tail)
+    low = m.nodes[head].b + m.nodes[following].b
+    high, more = m.nodes[head].c, m.nodes[following].c
     if max(low, max(high, more)) >= MAX_COPIES_BEGUN:
-        return sequence(arena, tables, head, tail)
-    both = repetition(arena, tables, body, low, wide(UNBOUNDED) if high < 0 or more < 0 else high + more)
-    return sequence(arena, tables, both, wide(arena[tables.b + REC * tail])) if tail != following else both
+        return sequence(m, head, tail)
+    both = repetition(m, body, low, UNBOUNDED if high < 0 or more < 0 else high + more)
+    return sequence(m, both, m.nodes[tail].b) if tail != following else both
 
 
 @inner
-def after_one_copy(arena, tables, node):
+def after_one_copy(m, node):
     """What is left of the repetition `node` after one more copy of its body."""
-    body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
+    body, low, high = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
     if high == 1:
-        return wide(EMPTY)
+        return EMPTY
     if high > SATURATED_COPIES - MAX_COPIES_BEGUN:
-        arena[tables.copies_begun + REC * body] = max(wide(arena[tables.copies_begun + REC * body]), SATURATED_COPIES - high + 1)
-    return repetition(arena, tables, body, max(low - 1, wide(0)), high if high < 0 else high - 1)
+        m.nodes[body].copies_begun = max(m.nodes[body].copies_begun, SATURATED_COPIES - high + 1)
+    return repetition(m, body, max(low - 1, 0), high if high < 0 else high - 1)
 
 
 @inner
-def head_of(arena, tables, item):
+def head_of(m, item):
     """The node that a continuation begins with."""
-    return wide(arena[tables.a + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else item
+    return m.nodes[item].a if m.nodes[item].kind == Kind.SEQ else item
 
 
 @inner
-def push_work(arena, tables, node, depth):
+def push_work(m, node, depth):
     """Put a node on the work list `work` at `depth`; returns the new depth."""
-    if depth >= tables.work_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_WORK
+    if depth >= m.work_size:
+        m.n.fault = Fault.FULL_WORK
         return depth
-    arena[tables.work + depth] = node
+    m.work[depth] = node
     return depth + 1
 
 
 @inner
-def rehash_nodes(arena, tables, nodes, sequences):
+def rehash_nodes(m, nodes, sequences):
     """Enter all nodes that are ever looked up into `node_hash` (if `nodes`) and `sequence_hash` (if `sequences`), which
     have to be all zero."""
-    static = wide(arena[tables.n + Counter.NUM_STATIC])
-    for i in range(2 if nodes else static, arena[tables.n + Counter.NODES]):
-        k, a, b = wide(arena[tables.kind + REC * i]), wide(arena[tables.a + REC * i]), wide(arena[tables.b + REC * i])
+    static = m.n.num_static
+    for i in range(2 if nodes else static, m.n.nodes):
+        k, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b
         if k == Kind.SEQ and (a >= static or b >= static):
             if sequences:
-                insert(arena, tables.sequence_hash, tables.sequence_hash_size, mix(k, a, b, wide(0)), i)
+                insert(m.sequence_hash, m.sequence_hash_size, mix(k, a, b, 0), i)
         elif nodes and (k == Kind.SEQ or k == Kind.REPEAT or k == Kind.LITERAL or k >= Kind.BAG):
-            insert(arena, tables.node_hash, tables.node_hash_size, mix(k, a, b, wide(arena[tables.c + REC * i])), i)
+            insert(m.node_hash, m.node_hash_size, mix(k, a, b, m.nodes[i].c), i)
 
 
 @inner
-def insert(arena, table, size, key, i):
+def insert(table, size, key, i):
     """Enter the number `i` under `key` in the open hash table of `size` entries at `table`."""
     slot = key & (size - 1)
-    while arena[table + slot] != 0:
+    while table[slot] != 0:
         slot = (slot + 1) & (size - 1)
-    arena[table + slot] = i
+    table[slot] = i
 
 
 # -- bags ---------------------------------------------------------------------------------------------------------------
 
 
 @inner
-def upper(arena, tables, part):
+def upper(m, part):
     """How many members of one part a bag may still have, NO_BOUND when there is no bound; 0 when no such member has a
     finite string."""
-    if arena[tables.size + REC * arena[tables.a + REC * part]] >= INFINITE:
-        return wide(0)
-    return wide(NO_BOUND) if arena[tables.c + REC * part] < 0 else wide(arena[tables.c + REC * part])
+    if m.nodes[m.nodes[part].a].size >= INFINITE:
+        return 0
+    return NO_BOUND if m.nodes[part].c < 0 else m.nodes[part].c
 
 
 @inner
-def bag_bounds(arena, tables, bag):
+def bag_bounds(m, bag):
     """(least, most): the sums of the bounds of a bag's parts."""
-    least = most = wide(0)
-    tally = wide(arena[tables.a + REC * bag])
+    least = most = 0
+    tally = m.nodes[bag].a
     while tally != FAIL:
-        part = wide(arena[tables.a + REC * tally])
-        least, most = least + arena[tables.b + REC * part], most + upper(arena, tables, part)
-        tally = wide(arena[tables.b + REC * tally])
+        part = m.nodes[tally].a
+        least, most = least + m.nodes[part].b, most + upper(m, part)
+        tally = m.nodes[tally].b
     return least, most
 
 
 @inner
-def least_sum(arena, tables, bag, measures):
-    """The least that a bag takes, in bytes (measures = `t.size`) or tokens (`t.cost`): every part as often as it must
-    come, and the cheapest parts as often as members are missing."""
-    total, missing = wide(0), wide(arena[tables.b + REC * bag])
-    tally = wide(arena[tables.a + REC * bag])
+def least_sum(m, bag, measures):
+    """The least that a bag takes, as one of `Measure`: every part as often as it must come, and the cheapest parts as often as
+    members are missing."""
+    total, missing = 0, m.nodes[bag].b
+    tally = m.nodes[bag].a
     while tally != FAIL:
-        part = wide(arena[tables.a + REC * tally])
-        total, missing = plus(total, wide(arena[measures + REC * part])), missing - arena[tables.b + REC * part]
-        tally = wide(arena[tables.b + REC * tally])
-    price = wide(-1)
+        part = m.nodes[tally].a
+        total, missing = plus(total, measured(m, part, measures)), missing - m.nodes[part].b
+        tally = m.nodes[tally].b
+    price = -1
     while missing > 0:
-        dearer, room = wide(INFINITE), wide(0)  # the next price, and how many members are to be had for it
-        tally = wide(arena[tables.a + REC * bag])
+        dearer, room = INFINITE, 0  # the next price, and how many members are to be had for it
+        tally = m.nodes[bag].a
         while tally != FAIL:
-            part = wide(arena[tables.a + REC * tally])
-            each = wide(arena[measures + REC * arena[tables.a + REC * part]])
+            part = m.nodes[tally].a
+            each = measured(m, m.nodes[part].a, measures)
             if price < each <= dearer:
-                room = upper(arena, tables, part) - arena[tables.b + REC * part] + (room if each == dearer else 0)
+                room = upper(m, part) - m.nodes[part].b + (room if each == dearer else 0)
                 dearer = each
-            tally = wide(arena[tables.b + REC * tally])
+            tally = m.nodes[tally].b
         if dearer >= INFINITE:
-            return wide(INFINITE)
+            return INFINITE
         total = plus(total, times(min(room, missing), dearer))
         price, missing = dearer, missing - room
     return total
 
 
 @inner
-def open_bag(arena, tables, bag, tail, depth):
+def open_bag(m, bag, tail, depth):
     """Put on the work list what a bag may begin with, each followed by the bag that is left and `tail`; `tail` itself,
     too, if the bag may end here. Returns the new depth."""
-    least, most = bag_bounds(arena, tables, bag)
-    high = wide(NO_TOTAL) if arena[tables.c + REC * bag] < 0 else wide(arena[tables.c + REC * bag])
-    if least == 0 and arena[tables.b + REC * bag] == 0:
-        depth = push_work(arena, tables, tail, depth)
-    tally = wide(arena[tables.a + REC * bag])
-    while tally != FAIL and arena[tables.n + Counter.FAULT] == Fault.NONE:
-        part = wide(arena[tables.a + REC * tally])
-        if upper(arena, tables, part) > 0 and (arena[tables.b + REC * part] > 0 or high > least):
-            rest = bag_after_member(arena, tables, bag, tally, depth)
-            depth = push_work(
-                arena,
-                tables,
-                join(arena, tables, wide(arena[tables.a + REC * part]), join(arena, tables, rest, tail)),
-                depth,
-            )
-        tally = wide(arena[tables.b + REC * tally])
+    least, most = bag_bounds(m, bag)
+    high = NO_TOTAL if m.nodes[bag].c < 0 else m.nodes[bag].c
+    if least == 0 and m.nodes[bag].b == 0:
+        depth = push_work(m, tail, depth)
+    tally = m.nodes[bag].a
+    while tally != FAIL and m.n.fault == Fault.NONE:
+        part = m.nodes[tally].a
+        if upper(m, part) > 0 and (m.nodes[part].b > 0 or high > least):
+            rest = bag_after_member(m, bag, tally, depth)
+            depth = push_work(m, join(m, m.nodes[part].a, join(m, rest, tail)), depth)
+        tally = m.nodes[tally].b
     return depth
 
 
 @inner
-def bag_after_member(arena, tables, bag, taken, depth):
+def bag_after_member(m, bag, taken, depth):
     """The bag that is left after one more member of the part at tally `taken`, with tight bounds (see
     `Grammar._tight_bag`).
 
     From `depth` on the work list holds the tallies meanwhile, because a list of them is made from its end.
     """
-    least, most = bag_bounds(arena, tables, bag)
-    part = wide(arena[tables.a + REC * taken])
-    least, most = least - min(wide(arena[tables.b + REC * part]), wide(1)), most - (0 if arena[tables.c + REC * part] < 0 else 1)
-    low = max(wide(arena[tables.b + REC * bag]) - 1, least)
-    high = most if arena[tables.c + REC * bag] < 0 else min(wide(arena[tables.c + REC * bag]) - 1, most)
-    slack = (high if high < NO_BOUND else wide(NO_TOTAL)) - least
-    top, tally = depth, wide(arena[tables.a + REC * bag])
+    least, most = bag_bounds(m, bag)
+    part = m.nodes[taken].a
+    least, most = least - min(m.nodes[part].b, 1), most - (0 if m.nodes[part].c < 0 else 1)
+    low = max(m.nodes[bag].b - 1, least)
+    high = most if m.nodes[bag].c < 0 else min(m.nodes[bag].c - 1, most)
+    slack = (high if high < NO_BOUND else NO_TOTAL) - least
+    top, tally = depth, m.nodes[bag].a
     while tally != FAIL:
-        top = push_work(arena, tables, tally, top)
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(FAIL)
-        tally = wide(arena[tables.b + REC * tally])
-    out, count, total_least, total_most, last = wide(FAIL), wide(0), wide(0), wide(0), wide(FAIL)
+        top = push_work(m, tally, top)
+        if m.n.fault != Fault.NONE:
+            return FAIL
+        tally = m.nodes[tally].b
+    out, count, total_least, total_most, last = FAIL, 0, 0, 0, FAIL
     while top > depth:
         top -= 1
-        tally = wide(arena[tables.work + top])
-        part = wide(arena[tables.a + REC * tally])
-        a, b = wide(arena[tables.b + REC * part]), upper(arena, tables, part)
+        tally = m.work[top]
+        part = m.nodes[tally].a
+        a, b = m.nodes[part].b, upper(m, part)
         if tally == taken:
-            a, b = max(a - 1, wide(0)), b - (0 if b >= NO_BOUND else 1)
+            a, b = max(a - 1, 0), b - (0 if b >= NO_BOUND else 1)
         a, b = max(a, low - (most - b)), min(b, a + slack)
         if b > 0:
-            last = repetition(arena, tables, wide(arena[tables.a + REC * part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
-            out = intern_node(arena, tables, wide(Kind.TALLY), last, out, wide(0))
+            last = repetition(m, m.nodes[part].a, a, b if b < NO_BOUND else UNBOUNDED)
+            out = intern_node(m, Kind.TALLY, last, out, 0)
             count, total_least, total_most = count + 1, total_least + a, total_most + b
     if count < 2:
-        return last if count == 1 else wide(EMPTY)
-    low, high = (wide(0) if low <= total_least else low), (wide(UNBOUNDED) if high >= total_most else high)
-    made = intern_node(arena, tables, wide(Kind.BAG), out, low, high)
-    if arena[tables.size + REC * made] == UNKNOWN:
-        arena[tables.size + REC * made], arena[tables.cost + REC * made] = (
-            least_sum(arena, tables, made, tables.size),
-            least_sum(arena, tables, made, tables.cost),
-        )
+        return last if count == 1 else EMPTY
+    low, high = (0 if low <= total_least else low), (UNBOUNDED if high >= total_most else high)
+    made = intern_node(m, Kind.BAG, out, low, high)
+    if m.nodes[made].size == UNKNOWN:
+        m.nodes[made].size, m.nodes[made].cost = least_sum(m, made, Measure.SIZE), least_sum(m, made, Measure.COST)
     return made
 
 
@@ -451,57 +423,48 @@ def bag_after_member(arena, tables, bag, taken, depth):
 
 
 @inner
-def digits_needed(arena, tables, node):
+def digits_needed(m, node):
     """(size, cost) of a MULTIPLE."""
-    step, remainder, to_come = (
-        tables.lists + arena[tables.a + REC * node],
-        wide(arena[tables.b + REC * node]),
-        wide(arena[tables.c + REC * node]),
-    )
-    modulus, places, dearest = wide(arena[step + MultipleRow.MODULUS]), wide(arena[step + MultipleRow.PLACES]), wide(0)
+    step, remainder, to_come = m.lists + m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
+    modulus, places, dearest = step[MultipleRow.MODULUS], step[MultipleRow.PLACES], 0
     if to_come < 0:
         size = wide(fraction_size(modulus, remainder, -to_come))
     else:
         size = wide(whole_size(modulus, places, remainder, to_come // COUNTS, to_come % COUNTS))
-    for j in range(step + MultipleRow.POINT, step + MULTIPLE_ROW_WORDS):
-        dearest = max(dearest, wide(arena[tables.cost + REC * arena[j]]))
-    return size, (size if dearest <= 1 or size == 0 else wide(INFINITE))
+    for k in range(MultipleRow.POINT, MULTIPLE_ROW_WORDS):
+        dearest = max(dearest, m.nodes[step[k]].cost)
+    return size, (size if dearest <= 1 or size == 0 else INFINITE)
 
 
 @inner
-def open_multiple(arena, tables, node, tail, depth):
+def open_multiple(m, node, tail, depth):
     """Put on the work list the digits, or the point, that a MULTIPLE may begin with, each followed by what is left of
     it and `tail`; `tail` itself, too, if the number may end here. Returns the new depth."""
-    step = tables.lists + arena[tables.a + REC * node]
-    remainder, to_come = wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
-    modulus, places = wide(arena[step + MultipleRow.MODULUS]), wide(arena[step + MultipleRow.PLACES])
+    step = m.lists + m.nodes[node].a
+    remainder, to_come = m.nodes[node].b, m.nodes[node].c
+    modulus, places = step[MultipleRow.MODULUS], step[MultipleRow.PLACES]
     low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
     if to_come >= 0 and low == 0:
         if is_divisible(modulus, remainder, places):
-            depth = push_work(arena, tables, tail, depth)
+            depth = push_work(m, tail, depth)
         if places > 0:
-            depth = push_work(
-                arena,
-                tables,
-                digit_then(arena, tables, wide(arena[step + MultipleRow.POINT]), node, remainder, -places, tail),
-                depth,
-            )
+            depth = push_work(m, digit_then(m, step[MultipleRow.POINT], node, remainder, -places, tail), depth)
     if to_come >= 0 and high == 0:
         return depth
-    following = max(low - 1, wide(0)) * COUNTS + high - 1 if to_come >= 0 else -left
+    following = max(low - 1, 0) * COUNTS + high - 1 if to_come >= 0 else -left
     for digit in range(10):
-        after, text = (10 * remainder + digit) % modulus, wide(arena[step + MultipleRow.DIGIT + digit])
+        after, text = (10 * remainder + digit) % modulus, step[MultipleRow.DIGIT + digit]
         if to_come < 0 and digit > 0 and is_divisible(modulus, after, left):
-            depth = push_work(arena, tables, join(arena, tables, text, tail), depth)
+            depth = push_work(m, join(m, text, tail), depth)
         if to_come >= 0 or left > 0:
-            depth = push_work(arena, tables, digit_then(arena, tables, text, node, after, following, tail), depth)
+            depth = push_work(m, digit_then(m, text, node, after, following, tail), depth)
     return depth
 
 
 @inner
-def digit_then(arena, tables, text, node, remainder, to_come, tail):
+def digit_then(m, text, node, remainder, to_come, tail):
     """The continuation of `text`, what is left of a MULTIPLE behind it, and `tail`; FAIL when it cannot be completed."""
-    rest = intern_node(arena, tables, wide(Kind.MULTIPLE), wide(arena[tables.a + REC * node]), remainder, to_come)
-    if arena[tables.size + REC * rest] == UNKNOWN:
-        arena[tables.size + REC * rest], arena[tables.cost + REC * rest] = digits_needed(arena, tables, rest)
-    return wide(FAIL) if arena[tables.size + REC * rest] >= INFINITE else join(arena, tables, text, join(arena, tables, rest, tail))
+    rest = intern_node(m, Kind.MULTIPLE, m.nodes[node].a, remainder, to_come)
+    if m.nodes[rest].size == UNKNOWN:
+        m.nodes[rest].size, m.nodes[rest].cost = digits_needed(m, rest)
+    return FAIL if m.nodes[rest].size >= INFINITE else join(m, text, join(m, rest, tail))

@@ -5,17 +5,17 @@ that it makes up as it goes: mostly the byte that came a period before, sometime
 work of a byte is the number of words that are written for it, nodes, closures and items of states, and of the parts of unions that
 are looked at.
 
-All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
 
 from ..base.kinds import Kind
-from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.jit import entry, inner
 from .determinize import step
 from .nodes import EMPTY, head_of, mix, wide
 from .states import items_of
-from .tables import DEAD, REC, STATE_MASK, Counter, Fault, layout
+from .tables import DEAD, NODE_WORDS, STATE_MASK, Fault, tables_at
 
 NO_BYTE = -1
 _TRIED = 4  # items of a state
@@ -29,25 +29,24 @@ def pump(arena_address, period, seed, at, end, most_work, free, states, text, wo
     free: from this byte on the text repeats itself wherever it can. states: int32 [end + 1] the state before each byte; text,
     work: int32 [end] the bytes, and the work of each, negative where it is not known yet.
     """
-    arena = words_at(arena_address)
-    tables = layout(arena)
+    m = tables_at(arena_address)
     while at < end and work[at] >= 0:
         at += 1
     while at < end:
         s = wide(states[at])
-        before = work_so_far(arena, tables)
-        random = mix(wide(seed), wide(at), wide(period), wide(0))
-        byte = wide(NO_BYTE)
-        if at >= period and (at >= free or random & 7 != 0) and goes_on(arena, tables, s, wide(text[at - period])):
+        before = work_so_far(m)
+        random = mix(wide(seed), wide(at), wide(period), 0)
+        byte = NO_BYTE
+        if at >= period and (at >= free or random & 7 != 0) and goes_on(m, s, wide(text[at - period])):
             byte = wide(text[at - period])
         if byte == NO_BYTE:
-            byte = any_byte(arena, tables, s, random >> 3)
-        if byte == NO_BYTE or arena[tables.n + Counter.FAULT] != Fault.NONE:
+            byte = any_byte(m, s, random >> 3)
+        if byte == NO_BYTE or m.n.fault != Fault.NONE:
             return at
-        states[at + 1] = step(arena, tables, s, byte) & STATE_MASK
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        states[at + 1] = step(m, s, byte) & STATE_MASK
+        if m.n.fault != Fault.NONE:
             return at
-        text[at], work[at] = byte, work_so_far(arena, tables) - before
+        text[at], work[at] = byte, work_so_far(m) - before
         at += 1
         if work[at - 1] > most_work:
             return at
@@ -55,54 +54,54 @@ def pump(arena_address, period, seed, at, end, most_work, free, states, text, wo
 
 
 @inner
-def work_so_far(arena, tables):
+def work_so_far(m):
     """Words written and parts looked at."""
-    return wide(REC * arena[tables.n + Counter.NODES]) + arena[tables.n + Counter.POOL] + arena[tables.n + Counter.PARTS]
+    return NODE_WORDS * m.n.nodes + m.n.pool + m.n.parts
 
 
 @inner
-def goes_on(arena, tables, s, byte):
+def goes_on(m, s, byte):
     """Whether a state can read a byte with more to come behind it."""
-    if arena[tables.next + 256 * s + byte] == DEAD:
+    if m.next[256 * s + byte] == DEAD:
         return False
-    after = step(arena, tables, s, byte) & STATE_MASK
-    return after != DEAD and (arena[tables.state_accept + REC * after] == 0 or arena[tables.state_length + REC * after] != 1)
+    after = step(m, s, byte) & STATE_MASK
+    return after != DEAD and (m.states[after].accept == 0 or m.states[after].length != 1)
 
 
 @inner
-def any_byte(arena, tables, s, random):
+def any_byte(m, s, random):
     """A byte that one of the items of a state reads with more to come behind it, NO_BYTE where there is none: of a few the one
     behind which most is to come. random: less than 2^28."""
-    best, most = wide(NO_BYTE), wide(-1)
-    start, length = items_of(arena, tables, s)
+    best, most = NO_BYTE, -1
+    start, length = items_of(m, s)
     for k in range(length):
-        first = byte_of(arena, tables, wide(arena[tables.pool + start + (random + k) % length]), random >> 4)
+        first = byte_of(m, m.pool[start + (random + k) % length], random >> 4)
         for other in range(256 if first != NO_BYTE else 0):
             byte = (first + other) & 255
-            if goes_on(arena, tables, s, byte):
-                after = REC * (wide(arena[tables.next + 256 * s + byte]) & STATE_MASK)
-                to_come = wide(arena[tables.state_cost + after]) + max(wide(arena[tables.state_length + after]), wide(0))
+            if goes_on(m, s, byte):
+                after = m.states[m.next[256 * s + byte] & STATE_MASK]
+                to_come = after.cost + after.length
                 if to_come > most:
                     best, most = byte, to_come
                 break
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
-                return wide(NO_BYTE)
+            if m.n.fault != Fault.NONE:
+                return NO_BYTE
         if k == _TRIED and best != NO_BYTE:
             break
     return best
 
 
 @inner
-def byte_of(arena, tables, item, random):
+def byte_of(m, item, random):
     """A byte with which an item may begin, NO_BYTE of the end."""
-    head = head_of(arena, tables, item)
-    kind = wide(arena[tables.kind + REC * head])
+    head = head_of(m, item)
+    kind = m.nodes[head].kind
     if item == EMPTY:
-        return wide(NO_BYTE)
+        return NO_BYTE
     if kind == Kind.LITERAL:
-        return wide(arena[tables.text + arena[tables.a + REC * head]])
+        return m.text[m.nodes[head].a]
     if kind != Kind.CLASS:
         return random & 255
-    edge = wide(arena[tables.a + REC * head]) + random % wide(arena[tables.b + REC * head])
-    low, high = wide(arena[tables.edge_low + edge]), wide(arena[tables.edge_high + edge])
+    edge = m.nodes[head].a + random % m.nodes[head].b
+    low, high = m.edge_low[edge], m.edge_high[edge]
     return low + (random >> 4) % (high - low + 1)

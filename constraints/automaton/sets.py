@@ -6,35 +6,34 @@ The items of a state and the parts of a union are such sets, so equal sets are e
 from __future__ import annotations
 
 from ..numba_support.jit import inner
-from .nodes import wide
 
 
 @inner
-def sort_unique(arena, start, count):
-    """Sort arena[start : start + count] in place (Shell 1959) and drop repetitions. Returns how many numbers are left."""
-    gap = wide(1)
+def sort_unique(words, count):
+    """Sort words[:count] in place (Shell 1959) and drop repetitions. Returns how many numbers are left."""
+    gap = 1
     while gap < count // 3:
         gap = 3 * gap + 1
     while gap > 0:
-        for i in range(start + gap, start + count):
-            value, j = arena[i], i
-            while j >= start + gap and arena[j - gap] > value:
-                arena[j] = arena[j - gap]
+        for i in range(gap, count):
+            value, j = words[i], i
+            while j >= gap and words[j - gap] > value:
+                words[j] = words[j - gap]
                 j -= gap
-            arena[j] = value
+            words[j] = value
         gap //= 3
-    unique = wide(1)
-    for i in range(start + 1, start + count):
-        if arena[i] != arena[start + unique - 1]:
-            arena[start + unique] = arena[i]
+    unique = 1
+    for i in range(1, count):
+        if words[i] != words[unique - 1]:
+            words[unique] = words[i]
             unique += 1
     return unique
 
 
 @inner
-def is_equal(arena, left, right, count):
-    """Whether `count` words from `left` on equal those from `right` on."""
+def is_equal(left, right, count):
+    """Whether left[:count] equals right[:count]."""
     for j in range(count):
-        if arena[left + j] != arena[right + j]:
+        if left[j] != right[j]:
             return False
     return True

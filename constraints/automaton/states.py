@@ -19,16 +19,14 @@ somebody asks (`items_of`).
 
 A tail call pushes nothing (an empty tail is dropped), so right recursion stays finite.
 
-All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
-from .closures import CLOSURE_HEADER, append_closure
+from .closures import append_closure, closure_items, closure_of
 from .containment import without_contained
 from .counted_tables import mark_table
 from .nodes import (
@@ -45,276 +43,234 @@ from .nodes import (
     wide,
 )
 from .sets import is_equal, sort_unique
-from .tables import (
-    DEAD,
-    FRAMED,
-    REC,
-    UNKNOWN,
-    Counter,
-    Fault,
-)
+from .tables import DEAD, FRAME_WORDS, UNKNOWN, Fault, frame_at
 from .unions import append_parts, merge
 from .watched_items import mark_watch
-
-
-class Frame(IntEnum):
-    """The words of a frame in `pool`."""
-
-    INNER = 0  # the state before the tail
-    TAIL = 1
-    START = 2  # its items in `pool`, LENGTH of them; 0 when they are not written out
-    LENGTH = 3
-
-
-FRAME_WORDS = len(Frame)
-
 
 # -- states -------------------------------------------------------------------------------------------------------------
 
 
 @inner
-def items_hash(arena, start, count):
-    """A hash of the items arena[start : start + count] of a state."""
-    h = wide(count)
-    for j in range(start, start + count):
-        h = mix(h, wide(arena[j]), wide(0), wide(0))
+def items_hash(items, count):
+    """A hash of the items items[:count] of a state."""
+    h = count
+    for j in range(count):
+        h = mix(h, items[j], 0, 0)
     return h
 
 
 @inner
-def intern_state(arena, tables, count, body, max_chars):
+def intern_state(m, count, body, max_chars, unlisted):
     """The state whose items are items[:count], in any order and with repetitions; it is made if there is none. DEAD
-    without items, and on a fault. `body`, `max_chars`: the body class that the state loops on and the most characters of
-    it that may still come, see `close`."""
+    without items, and on a fault. body, max_chars, unlisted: as its fields have them."""
     if count == 0:
-        return wide(DEAD)
-    unique = sort_unique(arena, tables.items, count)
-    mask = tables.state_hash_size - 1
-    key = items_hash(arena, tables.items, unique)
+        return DEAD
+    unique = sort_unique(m.items, count)
+    mask = m.state_hash_size - 1
+    key = items_hash(m.items, unique)
     slot = key & mask
-    while arena[tables.state_hash + slot] != 0:
-        s = wide(arena[tables.state_hash + slot])
-        if arena[tables.state_items_hash + REC * s] == key and arena[tables.state_length + REC * s] == unique:
-            if is_equal(arena, tables.pool + arena[tables.state_start + REC * s], tables.items, unique):
+    while m.state_hash[slot] != 0:
+        s = m.state_hash[slot]
+        if m.states[s].items_hash == key and m.states[s].length == unique:
+            if is_equal(m.pool + m.states[s].start, m.items, unique):
                 return s
         slot = (slot + 1) & mask
-    s = new_state(arena, tables, slot, key, unique, unique)
-    if arena[tables.n + Counter.FAULT] == Fault.NONE:
+    s = new_state(m, slot, key, unique)
+    if m.n.fault == Fault.NONE:
+        state = m.states[s]
+        state.start, state.length, state.frame = m.n.pool - unique, unique, 0
         for j in range(unique):
-            arena[tables.pool + arena[tables.state_start + REC * s] + j] = arena[tables.items + j]
-        describe(arena, tables, s, body, max_chars)
+            m.pool[state.start + j] = m.items[j]
+        describe(m, s)
+        state.body_class, state.max_chars, state.unlisted = body, max_chars, unlisted
     return s
 
 
 @inner
-def new_state(arena, tables, slot, key, length, words):
-    """A new state with room for `words` words in `pool`, entered at a free slot of `state_hash`. DEAD on a fault."""
-    s, start = wide(arena[tables.n + Counter.STATES]), wide(arena[tables.n + Counter.POOL])
-    if s >= tables.states_size or 2 * s >= tables.state_hash_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_STATES
-    elif start + words > tables.pool_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD)
-    arena[tables.n + Counter.STATES], arena[tables.n + Counter.POOL] = s + 1, start + words
-    arena[tables.state_hash + slot] = s
-    (
-        arena[tables.state_start + REC * s],
-        arena[tables.state_length + REC * s],
-        arena[tables.state_items_hash + REC * s],
-    ) = start, length, key
-    arena[tables.state_after_literal + REC * s] = arena[tables.state_body_is_exclusive + REC * s] = UNKNOWN
-    arena[tables.state_row + REC * s] = arena[tables.state_events + REC * s] = arena[
-        tables.state_ends + REC * s
-    ] = arena[tables.state_uniform + REC * s] = 0
+def new_state(m, slot, key, words):
+    """A new state with room for `words` words at the end of `pool`, entered at a free slot of `state_hash`. DEAD on a fault."""
+    s, start = m.n.states, m.n.pool
+    if s >= m.states_size or 2 * s >= m.state_hash_size:
+        m.n.fault = Fault.FULL_STATES
+    elif start + words > m.pool_size:
+        m.n.fault = Fault.FULL_POOL
+    if m.n.fault != Fault.NONE:
+        return DEAD
+    m.n.states, m.n.pool = s + 1, start + words
+    m.state_hash[slot] = s
+    state = m.states[s]
+    state.items_hash, state.after_literal, state.body_is_exclusive = key, UNKNOWN, UNKNOWN
+    state.row = state.events = state.ends = state.has_too_many_ends = state.uniform = 0
     return s
 
 
 @inner
-def describe(arena, tables, s, body, max_chars):
+def describe(m, s):
     """Write what follows from the items of a new state. Its transitions are DEAD for bytes that no item reads, UNKNOWN
     for the others."""
-    start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
-    accept, cost, flat = wide(0), wide(INFINITE), wide(1)
-    row = tables.next + s * 256
+    state = m.states[s]
+    accept, cost, flat = 0, INFINITE, 1
+    row = m.next + s * 256
     for byte in range(256):
-        arena[row + byte] = DEAD
-    arena[tables.state_literal_left + REC * s] = 0
-    for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
+        row[byte] = DEAD
+    state.literal_left = 0
+    for j in range(state.start, state.start + state.length):
+        item = m.pool[j]
         if item == EMPTY:
-            accept, cost = wide(1), wide(0)
+            accept, cost = 1, 0
             continue
-        cost = min(cost, wide(arena[tables.cost + REC * item]))
-        node = head_of(arena, tables, item)
-        mark_live(arena, tables, node, row)
-        if arena[tables.kind + REC * node] == Kind.UNLISTED:
-            mark_body(arena, tables, wide(arena[tables.b + REC * node]), row)
-        kind = wide(arena[tables.kind + REC * node])
-        if kind == Kind.PRODUCT or kind == Kind.TABLE or kind == Kind.WATCH:
-            flat = wide(0)
-        elif arena[tables.kind + REC * node] == Kind.LITERAL and length == 1:
-            arena[tables.state_literal + REC * s], arena[tables.state_literal_left + REC * s] = (
-                arena[tables.a + REC * node],
-                arena[tables.b + REC * node],
-            )
-    (
-        arena[tables.state_accept + REC * s],
-        arena[tables.state_cost + REC * s],
-        arena[tables.state_has_no_product + REC * s],
-    ) = accept, cost, flat
-    arena[tables.state_body_class + REC * s], arena[tables.state_max_chars + REC * s] = body, max_chars
+        cost = min(cost, m.nodes[item].cost)
+        head = head_of(m, item)
+        node = m.nodes[head]
+        mark_live(m, head, row)
+        if node.kind == Kind.UNLISTED:
+            mark_body(m, node.b, row)
+        if node.kind == Kind.PRODUCT or node.kind == Kind.TABLE or node.kind == Kind.WATCH:
+            flat = 0
+        elif node.kind == Kind.LITERAL and state.length == 1:
+            state.literal, state.literal_left = node.a, node.b
+    state.accept, state.cost, state.has_no_product = accept, cost, flat
 
 
 @inner
-def mark_live(arena, tables, node, row):
+def mark_live(m, node, row):
     """Mark the bytes that a leaf may read as UNKNOWN in the transitions at `row`."""
-    if arena[tables.kind + REC * node] == Kind.LITERAL:
-        arena[row + arena[tables.text + arena[tables.a + REC * node]]] = UNKNOWN
-    elif arena[tables.kind + REC * node] == Kind.CLASS:
-        for e in range(arena[tables.a + REC * node], arena[tables.a + REC * node] + arena[tables.b + REC * node]):
-            for byte in range(arena[tables.edge_low + e], arena[tables.edge_high + e] + 1):
-                arena[row + byte] = UNKNOWN
-    elif arena[tables.kind + REC * node] == Kind.PRODUCT:
-        x, y = wide(arena[tables.a + REC * node]) * 256, wide(arena[tables.b + REC * node]) * 256
+    if m.nodes[node].kind == Kind.LITERAL:
+        row[m.text[m.nodes[node].a]] = UNKNOWN
+    elif m.nodes[node].kind == Kind.CLASS:
+        for e in range(m.nodes[node].a, m.nodes[node].a + m.nodes[node].b):
+            for byte in range(m.edge_low[e], m.edge_high[e] + 1):
+                row[byte] = UNKNOWN
+    elif m.nodes[node].kind == Kind.PRODUCT:
+        x, y = m.nodes[node].a * 256, m.nodes[node].b * 256
         for byte in range(256):
-            if arena[tables.c + REC * node] == Kind.NEGATE or (
-                arena[tables.next + x + byte] != DEAD and arena[tables.next + y + byte] != DEAD
-            ):
-                arena[row + byte] = UNKNOWN
-    elif arena[tables.kind + REC * node] == Kind.TABLE:
-        mark_table(arena, tables, node, row)
-    elif arena[tables.kind + REC * node] == Kind.WATCH:
-        mark_watch(arena, tables, node, row)
+            if m.nodes[node].c == Kind.NEGATE or m.next[x + byte] != DEAD and m.next[y + byte] != DEAD:
+                row[byte] = UNKNOWN
+    elif m.nodes[node].kind == Kind.TABLE:
+        mark_table(m, node, row)
+    elif m.nodes[node].kind == Kind.WATCH:
+        mark_watch(m, node, row)
 
 
 @inner
-def mark_body(arena, tables, body, row):
+def mark_body(m, body, row):
     """Mark the bytes with which the body of an UNLISTED node may begin as UNKNOWN in the transitions at `row`."""
-    start = wide(arena[tables.closure + REC * body])
-    if start == 0:  # of a literal
-        mark_live(arena, tables, head_of(arena, tables, body), row)
+    if m.nodes[body].closure == 0:  # of a literal
+        mark_live(m, head_of(m, body), row)
         return
-    for j in range(start + CLOSURE_HEADER, start + CLOSURE_HEADER + wide(arena[tables.pool + start])):
-        mark_live(arena, tables, head_of(arena, tables, wide(arena[tables.pool + j])), row)
+    items = closure_items(m, body)
+    for j in range(closure_of(m, body).length):
+        mark_live(m, head_of(m, items[j]), row)
 
 
 @inner
-def rehash_states(arena, tables):
+def rehash_states(m):
     """Enter all states into `state_hash`, which has to be all zero."""
-    mask = tables.state_hash_size - 1
-    for s in range(1, arena[tables.n + Counter.STATES]):
-        slot = arena[tables.state_items_hash + REC * s] & mask
-        while arena[tables.state_hash + slot] != 0:
+    mask = m.state_hash_size - 1
+    for s in range(1, m.n.states):
+        slot = m.states[s].items_hash & mask
+        while m.state_hash[slot] != 0:
             slot = (slot + 1) & mask
-        arena[tables.state_hash + slot] = s
+        m.state_hash[slot] = s
 
 
 @inner
-def state_of(arena, tables, continuation):
+def state_of(m, continuation):
     """The state before any byte of a continuation has been read. DEAD on a fault."""
-    if arena[tables.kind + REC * continuation] == Kind.EITHER:
-        return state_of_all(arena, tables, append_parts(arena, tables, continuation, wide(0)))
-    return state_of_one(arena, tables, continuation)
+    if m.nodes[continuation].kind == Kind.EITHER:
+        return state_of_all(m, append_parts(m, continuation, 0))
+    return state_of_one(m, continuation)
 
 
 @inner
-def state_of_all(arena, tables, count):
+def state_of_all(m, count):
     """The state in which any of the continuations items[:count] may come (`append_parts` has put them there). DEAD on a
     fault."""
-    if count > 1 and arena[tables.n + Counter.FAULT] == Fault.NONE:
-        count = merge(arena, tables, wide(0), without_contained(arena, tables, tables.items, count, wide(0)))
-    if count == 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD)
+    if count > 1 and m.n.fault == Fault.NONE:
+        count = merge(m, 0, without_contained(m, m.items, count, 0))
+    if count == 0 or m.n.fault != Fault.NONE:
+        return DEAD
     if count == 1:
-        return state_of_one(arena, tables, wide(arena[tables.items]))
-    end, body, max_chars, unlisted, others = count, wide(NO_BODY), wide(0), wide(0), wide(0)
+        return state_of_one(m, m.items[0])
+    end, body, max_chars, unlisted, others = count, NO_BODY, 0, 0, 0
     for k in range(count):
-        continuation = wide(arena[tables.items + k])
-        end = append_closure(arena, tables, continuation, end)
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(DEAD)
-        closure = wide(arena[tables.closure + REC * continuation])
-        if closure == 0:  # of a literal
+        continuation = m.items[k]
+        end = append_closure(m, continuation, end)
+        if m.n.fault != Fault.NONE:
+            return DEAD
+        if m.nodes[continuation].closure == 0:  # of a literal
             continue
         others += 1
-        if arena[tables.pool + closure + 1] == NO_BODY:
-            unlisted = wide(arena[tables.pool + closure + 2])
-        elif arena[tables.pool + closure + 2] > max_chars:
-            body, max_chars = wide(arena[tables.pool + closure + 1]), wide(arena[tables.pool + closure + 2])
+        closure = closure_of(m, continuation)
+        if closure.body_class == NO_BODY:
+            unlisted = closure.unlisted
+        elif closure.max_chars > max_chars:
+            body, max_chars = closure.body_class, closure.max_chars
     for k in range(end - count):
-        arena[tables.items + k] = arena[tables.items + count + k]
-    end = without_contained(arena, tables, tables.items, end - count, wide(0))
-    if end > 1 and arena[tables.n + Counter.CALLS] != 0:
-        end = merge(arena, tables, wide(0), end)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD)
-    return intern_state(arena, tables, end, body, unlisted if body == NO_BODY and others == 1 else max_chars)
+        m.items[k] = m.items[count + k]
+    end = without_contained(m, m.items, end - count, 0)
+    if end > 1 and m.n.calls != 0:
+        end = merge(m, 0, end)
+    if m.n.fault != Fault.NONE:
+        return DEAD
+    return intern_state(m, end, body, max_chars, unlisted if body == NO_BODY and others == 1 else 0)
 
 
 @inner
-def state_of_one(arena, tables, continuation):
+def state_of_one(m, continuation):
     """`state_of` for a continuation that is no union: a frame if it begins with a shared part, else the state of its
     closure."""
-    head = shared_head(arena, tables, continuation)
-    if head == FAIL or arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return unframed_state_of(arena, tables, continuation)
-    tail, inner_state = wide(arena[tables.b + REC * arena[tables.b + REC * continuation]]), unframed_state_of(arena, tables, head)
-    return wide(DEAD) if arena[tables.n + Counter.FAULT] != Fault.NONE else intern_frame(arena, tables, inner_state, tail)
+    head = shared_head(m, continuation)
+    if head == FAIL or m.n.fault != Fault.NONE:
+        return unframed_state_of(m, continuation)
+    tail, inner_state = m.nodes[m.nodes[continuation].b].b, unframed_state_of(m, head)
+    return DEAD if m.n.fault != Fault.NONE else intern_frame(m, inner_state, tail)
 
 
 @inner
-def unframed_state_of(arena, tables, continuation):
+def unframed_state_of(m, continuation):
     """The state of the closure of a continuation, which is no frame. DEAD on a fault."""
-    count = append_closure(arena, tables, continuation, wide(0))
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD)
-    start = wide(arena[tables.closure + REC * continuation])
-    if start == 0:
-        return intern_state(arena, tables, count, wide(NO_BODY), wide(0))
-    return intern_state(arena, tables, count, wide(arena[tables.pool + start + 1]), wide(arena[tables.pool + start + 2]))
+    count = append_closure(m, continuation, 0)
+    if m.n.fault != Fault.NONE:
+        return DEAD
+    if m.nodes[continuation].closure == 0:
+        return intern_state(m, count, NO_BODY, 0, 0)
+    closure = closure_of(m, continuation)
+    return intern_state(m, count, closure.body_class, closure.max_chars, closure.unlisted)
 
 
 @inner
-def after_text(arena, tables, s, count):
-    """The state behind the next `count` bytes of a literal that is all a state can read (see `state_literal`). No states
+def after_text(m, s, count):
+    """The state behind the next `count` bytes of a literal that is all a state can read (see `State.literal`). No states
     are made for the bytes before. DEAD on a fault."""
-    is_all = count == arena[tables.state_literal_left + REC * s]
-    if is_all and arena[tables.state_after_literal + REC * s] != UNKNOWN:
-        return wide(arena[tables.state_after_literal + REC * s])
-    if arena[tables.state_length + REC * s] == FRAMED:
-        frame = tables.pool + wide(arena[tables.state_start + REC * s])
-        after = framed(
-            arena,
-            tables,
-            unframed_after_text(arena, tables, wide(arena[frame + Frame.INNER]), count),
-            wide(arena[frame + Frame.TAIL]),
-        )
+    is_all = count == m.states[s].literal_left
+    if is_all and m.states[s].after_literal != UNKNOWN:
+        return m.states[s].after_literal
+    if m.states[s].frame != 0:
+        frame = frame_of(m, s)
+        after = framed(m, unframed_after_text(m, wide(frame.inner), count), wide(frame.tail))
     else:
-        after = unframed_after_text(arena, tables, s, count)
-    if is_all and arena[tables.n + Counter.FAULT] == Fault.NONE:
-        arena[tables.state_after_literal + REC * s] = after
+        after = unframed_after_text(m, s, count)
+    if is_all and m.n.fault == Fault.NONE:
+        m.states[s].after_literal = after
     return after
 
 
 @inner
-def unframed_after_text(arena, tables, s, count):
+def unframed_after_text(m, s, count):
     """`after_text` of a state that is no frame."""
-    item, left = (
-        wide(arena[tables.pool + arena[tables.state_start + REC * s]]),
-        wide(arena[tables.state_literal_left + REC * s]) - count,
-    )
-    tail = wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY)
+    item, left = m.pool[m.states[s].start], m.states[s].literal_left - count
+    tail = m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY
     if left > 0:
-        tail = join(arena, tables, literal(arena, tables, arena[tables.state_literal + REC * s] + count, left), tail)
-    return wide(DEAD) if arena[tables.n + Counter.FAULT] != Fault.NONE else state_of(arena, tables, tail)
+        tail = join(m, literal(m, m.states[s].literal + count, left), tail)
+    return DEAD if m.n.fault != Fault.NONE else state_of(m, tail)
 
 
 # -- frames -------------------------------------------------------------------------------------------------------------
 
 
 @inner
-def shared_head(arena, tables, continuation):
+def shared_head(m, continuation):
     """The part of a continuation that is worth a frame: a lead-in (white space, or a colon and white space) with what
     follows it. That must stand at several places of the grammar and never be empty, and something must come behind it.
     FAIL when there is no such part.
@@ -322,197 +278,171 @@ def shared_head(arena, tables, continuation):
     Other parts get no frames. States that are no frames may enter them half read, and states that mean the same would
     not be the same; and levels of precedence, which call one another, would be frames at each level.
     """
-    if arena[tables.kind + REC * continuation] != Kind.SEQ:
-        return wide(FAIL)
-    first, rest = wide(arena[tables.a + REC * continuation]), wide(arena[tables.b + REC * continuation])
-    if arena[tables.kind + REC * rest] != Kind.SEQ or not ends_with_characters(arena, tables, first):
-        return wide(FAIL)
-    second = wide(arena[tables.a + REC * rest])
-    if arena[tables.shared + REC * second] == 0 or arena[tables.size + REC * second] == 0:
-        return wide(FAIL)
-    return sequence(arena, tables, first, second)
+    if m.nodes[continuation].kind != Kind.SEQ:
+        return FAIL
+    first, rest = m.nodes[continuation].a, m.nodes[continuation].b
+    if m.nodes[rest].kind != Kind.SEQ or not ends_with_characters(m, first):
+        return FAIL
+    second = m.nodes[rest].a
+    if m.nodes[second].shared == 0 or m.nodes[second].size == 0:
+        return FAIL
+    return sequence(m, first, second)
 
 
 @inner
-def ends_with_characters(arena, tables, node):
+def ends_with_characters(m, node):
     """Whether a node is, or ends with, a repetition of the characters of a class that may be empty, such as white
     space."""
-    while arena[tables.kind + REC * node] == Kind.SEQ:
-        node = wide(arena[tables.b + REC * node])
-    return (
-        arena[tables.kind + REC * node] == Kind.REPEAT
-        and arena[tables.b + REC * node] == 0
-        and arena[tables.body_class + REC * arena[tables.a + REC * node]] != NO_BODY
-    )
+    while m.nodes[node].kind == Kind.SEQ:
+        node = m.nodes[node].b
+    return m.nodes[node].kind == Kind.REPEAT and m.nodes[node].b == 0 and m.nodes[m.nodes[node].a].body_class != NO_BODY
 
 
 @inner
-def intern_frame(arena, tables, inner_state, tail):
+def intern_frame(m, inner_state, tail):
     """The frame of `inner_state`, which is not complete, and `tail` behind all its items; made if there is none. DEAD
     on a fault."""
-    if arena[tables.state_length + REC * inner_state] == FRAMED:
-        frame = tables.pool + wide(arena[tables.state_start + REC * inner_state])
-        inner_state = wide(arena[frame + Frame.INNER])
-        tail = append(arena, tables, wide(arena[frame + Frame.TAIL]), tail)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE or inner_state == DEAD or arena[tables.size + REC * tail] >= INFINITE:
-        return wide(DEAD)
-    mask = tables.state_hash_size - 1
-    key = mix(inner_state, tail, wide(0), wide(FRAMED))
+    if m.states[inner_state].frame != 0:
+        frame = frame_of(m, inner_state)
+        inner_state = wide(frame.inner)
+        tail = append(m, wide(frame.tail), tail)
+    if m.n.fault != Fault.NONE or inner_state == DEAD or m.nodes[tail].size >= INFINITE:
+        return DEAD
+    mask = m.state_hash_size - 1
+    key = mix(inner_state, tail, 0, -1)
     slot = key & mask
-    while arena[tables.state_hash + slot] != 0:
-        s = wide(arena[tables.state_hash + slot])
-        if arena[tables.state_items_hash + REC * s] == key and arena[tables.state_length + REC * s] == FRAMED:
-            frame = tables.pool + wide(arena[tables.state_start + REC * s])
-            if arena[frame + Frame.INNER] == inner_state and arena[frame + Frame.TAIL] == tail:
+    while m.state_hash[slot] != 0:
+        s = m.state_hash[slot]
+        if m.states[s].items_hash == key and m.states[s].frame != 0:
+            frame = frame_of(m, s)
+            if frame.inner == inner_state and frame.tail == tail:
                 return s
         slot = (slot + 1) & mask
-    s = new_state(arena, tables, slot, key, wide(FRAMED), wide(FRAME_WORDS))
-    if arena[tables.n + Counter.FAULT] == Fault.NONE:
-        describe_frame(arena, tables, s, inner_state, tail)
+    s = new_state(m, slot, key, FRAME_WORDS)
+    if m.n.fault == Fault.NONE:
+        m.states[s].start, m.states[s].length, m.states[s].frame = 0, 0, m.n.pool - FRAME_WORDS
+        describe_frame(m, s, inner_state, tail)
     return s
 
 
 @inner
-def inner_of(arena, tables, s):
+def frame_of(m, s):
+    return frame_at(m.pool + m.states[s].frame)
+
+
+@inner
+def inner_of(m, s):
     """The inner state of a frame."""
-    return wide(arena[tables.pool + arena[tables.state_start + REC * s] + Frame.INNER])
+    return frame_of(m, s).inner
 
 
 @inner
-def have_one_tail(arena, tables, s, other):
+def have_one_tail(m, s, other):
     """Whether two states are frames with the same tail."""
-    if arena[tables.state_length + REC * s] != FRAMED or arena[tables.state_length + REC * other] != FRAMED:
-        return False
-    return (
-        arena[tables.pool + arena[tables.state_start + REC * s] + Frame.TAIL]
-        == arena[tables.pool + arena[tables.state_start + REC * other] + Frame.TAIL]
-    )
+    return m.states[s].frame != 0 and m.states[other].frame != 0 and frame_of(m, s).tail == frame_of(m, other).tail
 
 
 @inner
-def describe_frame(arena, tables, s, inner_state, tail):
+def describe_frame(m, s, inner_state, tail):
     """Write the words of a new frame, and what follows from its inner state: its transitions are UNKNOWN where that may
     go on."""
-    frame, other = tables.pool + wide(arena[tables.state_start + REC * s]), REC * inner_state
-    arena[frame + Frame.INNER], arena[frame + Frame.TAIL], arena[frame + Frame.START], arena[frame + Frame.LENGTH] = (
-        inner_state,
-        tail,
-        0,
-        0,
-    )
-    arena[tables.state_accept + REC * s], arena[tables.state_has_no_product + REC * s] = (
-        0,
-        arena[tables.state_has_no_product + other],
-    )
-    arena[tables.state_cost + REC * s] = plus(wide(arena[tables.state_cost + other]), wide(arena[tables.cost + REC * tail]))
-    arena[tables.state_literal + REC * s], arena[tables.state_literal_left + REC * s] = (
-        arena[tables.state_literal + other],
-        arena[tables.state_literal_left + other],
-    )
-    arena[tables.state_body_class + REC * s], arena[tables.state_max_chars + REC * s] = (
-        arena[tables.state_body_class + other],
-        arena[tables.state_max_chars + other],
-    )
-    row, inner_row = tables.next + s * 256, tables.next + inner_state * 256
+    frame, state, of = frame_of(m, s), m.states[s], m.states[inner_state]
+    frame.inner, frame.tail, frame.start, frame.length = inner_state, tail, 0, 0
+    state.accept, state.has_no_product, state.cost = 0, of.has_no_product, plus(of.cost, m.nodes[tail].cost)
+    state.literal, state.literal_left = of.literal, of.literal_left
+    state.body_class, state.max_chars, state.unlisted = of.body_class, of.max_chars, of.unlisted
+    row, inner_row = m.next + s * 256, m.next + inner_state * 256
     for byte in range(256):
-        arena[row + byte] = DEAD if arena[inner_row + byte] == DEAD else UNKNOWN
+        row[byte] = DEAD if inner_row[byte] == DEAD else UNKNOWN
 
 
 @inner
-def framed(arena, tables, inner_state, tail):
+def framed(m, inner_state, tail):
     """The state of `tail` behind all items of `inner_state`: a frame, unless `inner_state` is complete, because the
     tail begins there. DEAD on a fault."""
-    if inner_state == DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD)
-    if arena[tables.state_accept + REC * inner_state] == 0:
-        return intern_frame(arena, tables, inner_state, tail)
-    if arena[tables.state_length + REC * inner_state] == 1:
-        return state_of(arena, tables, tail)
-    count = append_to_items(arena, tables, inner_state, tail)
-    if arena[tables.n + Counter.FAULT] == Fault.NONE:
-        count = append_closure(arena, tables, tail, count)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD)
-    body, max_chars = (
-        wide(arena[tables.state_body_class + REC * inner_state]),
-        wide(arena[tables.state_max_chars + REC * inner_state]),
-    )
-    if body == NO_BODY:
-        max_chars = wide(0)
-    closure = wide(arena[tables.closure + REC * tail])
-    if closure != 0 and arena[tables.pool + closure + 1] != NO_BODY and arena[tables.pool + closure + 2] > max_chars:
-        body, max_chars = wide(arena[tables.pool + closure + 1]), wide(arena[tables.pool + closure + 2])
-    return intern_state(arena, tables, count, body, max_chars)
+    if inner_state == DEAD or m.n.fault != Fault.NONE:
+        return DEAD
+    if m.states[inner_state].accept == 0:
+        return intern_frame(m, inner_state, tail)
+    if m.states[inner_state].length == 1:
+        return state_of(m, tail)
+    count = append_to_items(m, inner_state, tail)
+    if m.n.fault == Fault.NONE:
+        count = append_closure(m, tail, count)
+    if m.n.fault != Fault.NONE:
+        return DEAD
+    body, max_chars = m.states[inner_state].body_class, m.states[inner_state].max_chars
+    if m.nodes[tail].closure != 0 and closure_of(m, tail).max_chars > max_chars:
+        body, max_chars = closure_of(m, tail).body_class, closure_of(m, tail).max_chars
+    return intern_state(m, count, body, max_chars, 0)
 
 
 @inner
-def append_to_items(arena, tables, s, tail):
+def append_to_items(m, s, tail):
     """Write the items of the state `s`, which is no frame, with `tail` behind each of them, to `items`, without those
     that cannot be completed. Returns their number."""
-    start, count = wide(arena[tables.state_start + REC * s]), wide(0)
-    for j in range(start, start + wide(arena[tables.state_length + REC * s])):
-        item = wide(arena[tables.pool + j])
+    start, count = m.states[s].start, 0
+    for j in range(start, start + m.states[s].length):
+        item = m.pool[j]
         if item == EMPTY:
             continue
-        longer = append(arena, tables, item, tail)
-        if arena[tables.n + Counter.FAULT] == Fault.NONE and count >= tables.items_size:
-            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        longer = append(m, item, tail)
+        if m.n.fault == Fault.NONE and count >= m.items_size:
+            m.n.fault = Fault.FULL_ITEMS
+        if m.n.fault != Fault.NONE:
             return count
-        if arena[tables.size + REC * longer] < INFINITE:
-            arena[tables.items + count] = longer
+        if m.nodes[longer].size < INFINITE:
+            m.items[count] = longer
             count += 1
     return count
 
 
 @inner
-def append(arena, tables, continuation, tail):
+def append(m, continuation, tail):
     """The continuation that has `tail` behind the last part of `continuation`."""
-    depth = wide(0)
-    while arena[tables.kind + REC * continuation] == Kind.SEQ:
-        depth = push_work(arena, tables, wide(arena[tables.a + REC * continuation]), depth)
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(FAIL)
-        continuation = wide(arena[tables.b + REC * continuation])
-    out = join(arena, tables, continuation, tail)
-    while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
+    depth = 0
+    while m.nodes[continuation].kind == Kind.SEQ:
+        depth = push_work(m, m.nodes[continuation].a, depth)
+        if m.n.fault != Fault.NONE:
+            return FAIL
+        continuation = m.nodes[continuation].b
+    out = join(m, continuation, tail)
+    while depth > 0 and m.n.fault == Fault.NONE:
         depth -= 1
-        out = sequence(arena, tables, wide(arena[tables.work + depth]), out)
+        out = sequence(m, m.work[depth], out)
     return out
 
 
 @inner
-def items_of(arena, tables, s):
+def items_of(m, s):
     """(start in `pool`, number) of the items of a state, sorted. Writes the items of a frame out when they are first
     asked for. (0, 0) on a fault."""
-    if arena[tables.state_length + REC * s] != FRAMED:
-        return wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
-    frame = tables.pool + wide(arena[tables.state_start + REC * s])
-    if arena[frame + Frame.LENGTH] == 0:
-        count = append_to_items(arena, tables, wide(arena[frame + Frame.INNER]), wide(arena[frame + Frame.TAIL]))
-        start = wide(arena[tables.n + Counter.POOL])
-        if arena[tables.n + Counter.FAULT] == Fault.NONE and start + count > tables.pool_size:
-            arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(0), wide(0)
-        count = sort_unique(arena, tables.items, count)
+    if m.states[s].frame == 0:
+        return m.states[s].start, m.states[s].length
+    frame = frame_of(m, s)
+    if frame.length == 0:
+        count = append_to_items(m, wide(frame.inner), wide(frame.tail))
+        start = m.n.pool
+        if m.n.fault == Fault.NONE and start + count > m.pool_size:
+            m.n.fault = Fault.FULL_POOL
+        if m.n.fault != Fault.NONE:
+            return 0, 0
+        count = sort_unique(m.items, count)
         for j in range(count):
-            arena[tables.pool + start + j] = arena[tables.items + j]
-        arena[tables.n + Counter.POOL] = start + count
-        arena[frame + Frame.START], arena[frame + Frame.LENGTH] = start, count
-    return wide(arena[frame + Frame.START]), wide(arena[frame + Frame.LENGTH])
+            m.pool[start + j] = m.items[j]
+        m.n.pool = start + count
+        frame.start, frame.length = start, count
+    return wide(frame.start), wide(frame.length)
 
 
 @inner
-def plain_items(arena, tables, state):
+def plain_items(m, state):
     """(start in `pool`, number) of the items of a state, but for a frame those of its inner state, without the tail."""
-    s = inner_of(arena, tables, state) if arena[tables.state_length + REC * state] == FRAMED else wide(state)
-    return wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
+    s = inner_of(m, state) if m.states[state].frame != 0 else state
+    return m.states[s].start, m.states[s].length
 
 
 @inner
-def tail_of(arena, tables, state):
+def tail_of(m, state):
     """The tail of a frame; EMPTY for a state that is no frame."""
-    if arena[tables.state_length + REC * state] != FRAMED:
-        return wide(EMPTY)
-    return wide(arena[tables.pool + arena[tables.state_start + REC * state] + Frame.TAIL])
+    return EMPTY if m.states[state].frame == 0 else frame_of(m, state).tail

@@ -1,14 +1,13 @@
 """The *arena*: one growable int32 array that holds all tables of one constraint's automaton.
 
-Compiled functions take `arena` and `tables = layout(arena)`: the array, and a view that says where each table begins. Entry i of
-the table `lists` is `arena[tables.lists + i]`. Nodes and states are records of `REC` words, so the field `kind` of node i is
-`arena[tables.kind + REC * i]`. There is one array because a compiled call costs about 0.2 us for each array argument, and because
-arrays cost reference counts.
+Compiled functions take `m = tables_at(address)`, which has a name for each table (records.py says what these are in compiled code):
+entry i of the table `lists` is `m.lists[i]`, and the field `kind` of node i is `m.nodes[i].kind`. There is one array because a
+compiled call costs about 0.2 us for each array argument, and because arrays cost reference counts.
 
     where each table begins | n | node_hash | ... | nodes | pool | states | next | ... | text | rules
-    arena[tables.next + 256 * 5 + 0x61]    the transition of state 5 on the byte "a"
+    m.next[256 * 5 + 0x61]    the transition of state 5 on the byte "a"
 
-Compiled code never grows a table. Where one is full, it writes a *fault* to `n[FAULT]`, which names that table, and
+Compiled code never grows a table. Where one is full, it writes a *fault* to `m.n.fault`, which names that table, and
 returns; `Machine.call` (machine.py) grows the table and repeats the call. The invariant that makes this safe: all
 writes are hash-consing or memoisation, so what an unfinished call has written is right, and a repeated call finds it.
 """
@@ -18,64 +17,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import IntEnum
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numba_support.pages import reserved
-from ..numba_support.views import Word, view
+from ..numba_support.records import Record, Records, View, Word, Words, byte, record, several, view
+from ..vocabulary.packed_vocabulary import SET_WORDS
 
 DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
 STATE_BITS = 28  # a transition is (event << STATE_BITS) | state, or UNKNOWN
 STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
-FRAMED = -1  # instead of the number of a state's items
-TOO_MANY = -1  # instead of the ends of a state
-
-NUM_COUNTERS = 48  # words of the table `n`, whole records
-
-
-class Counter(IntEnum):
-    """Indices into the table `n`, whose numbers concern the whole arena: how much is in use, what is asked for, what is
-    known."""
-
-    NODES = 0
-    POOL = 1
-    STATES = 2
-    EPOCH = 3
-    FAULT = 4  # a `Fault`
-    STEPS = 5
-    VISITED = 6
-    SEARCH_LIMIT = 7
-    REQUESTS = 8
-    ITEM_GAP = 9
-    SEARCHED = 10
-    WANTED = 11  # 1 + the body class that a mask was made in without tables, or NO_CLASS
-    NUM_ENDS = 12
-    CLEARED = 13  # of the exits of a class all are cleared, from here to CLEARED_END, that are not kept, see masking.py
-    CLEARED_END = 14
-    FARTHEST = 15  # bytes of the longest completion of a product that a search has come across
-    KEPT = 16
-    KEPT_END = 17
-    PLAIN = 18  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
-    ONLY_JSON = 19  # 1 when all texts are JSON, with white space as JSON has it
-    IN_STRING = 20  # 1 while a walk begins inside a string
-    FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely many
-    NUM_STATIC = 22  # nodes of the grammar
-    NUM_SEQUENCES = 23  # nodes that are in `sequence_hash`
-    MARKED = 24  # what was found when candidates were last marked, from here to MARKED_INNER, see duplicate_candidates.py
-    MARKED_EPOCH = 25
-    MARKED_CANDIDATES = 26
-    MARKED_INNER = 27
-    FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
-    MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
-    CALLS = 30  # 1 when rules are called, so that stacks may grow
-    PARTS = 31  # of unions that were looked at
-    GIVES_UP = 32  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
+NO_CLASS = 0  # in `Counters.wanted`
+MAX_ENDS = 2048
 
 
 class Fault(IntEnum):
-    """Why a compiled call stopped, in n[Counter.FAULT]. The FULL_ ones say which table to grow."""
+    """Why a compiled call stopped, in `Counters.fault`. The FULL_ ones say which table to grow."""
 
     NONE = 0
     FULL_NODES = 1
@@ -88,82 +48,220 @@ class Fault(IntEnum):
     SEARCH_EXHAUSTED = 100
 
 
-_TABLES = [
-        "n",  # [NUM_COUNTERS] see `Counter`; whole records, so that those below are lines of the cache
-        # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
-        "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
-        "sequence_hash",  # the same, of sequences that hold nodes made while the automaton runs: few, and looked up most
-        "state_hash",  # as node_hash
-        "nodes",  # [nodes] records of expression nodes, static ones first; see NODE_FIELDS
-        "pool",  # closures [length, body class, radius, items...] and the items of states
-        "states",  # [states] records of automaton states, see STATE_FIELDS; 0 is DEAD
-        "next",  # [states * 256] transitions
-        "work", "items",  # scratch: nodes to expand, items of the state being made
-        "path",  # [PATH_WIDTH * (depth of the vocabulary's trie + 1)] scratch: a frame for every byte of a token, see trie_walk.py
-        "ends",  # [2 * MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
-        "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
-        "contained",  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py
-        # static parts of the grammar
-        "edge_low", "edge_high", "edge_next",  # [class edges]
-        "lists",  # alternatives
-        # [8 * body classes] set of first bytes, see packed_vocabulary.py; offset of its tables there, 0 when it has none
-        "classes",
-        "worst", "ample",  # [static nodes] tokens for any string; for some string, whichever are used up; filled where needed
-        "text", "text_cost",  # [literal bytes] the byte; tokens that suffice for the rest of its literal
-        "rules",  # [rules] body node
-]  # fmt: skip
+# -- records ------------------------------------------------------------------------------------------------------------
 
-# A record is REC words (a power of two), a line of the cache: nodes and states are made far apart from each other, and all of one
-# is read at once.
-REC = 16
-PATH_WIDTH = 8  # words of a frame of `path`
-MAX_ENDS = 2048
-NODE_FIELDS = (
-    "kind", "a", "b", "c",  # see expression.Kind
-    "size",  # bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
-    "cost",  # tokens that suffice to spell some string, INFINITE when the vocabulary cannot
-    "closure",  # offset of the closure in `pool`, 0 when not made yet, or when it is the node itself
-    "marked_in",  # epoch of the last visit
-    "body_class",  # body class of a repeated node, -1 when it has none; of static nodes only
-    "copies_per_token",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
-    "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
-    "entry_product",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
-    # of a repeated node, the most copies that have been begun of a repetition that ends far away, see counter_saturation.py
-    "copies_begun",
-    "may_saturate",  # 1 of a repetition, or a sequence, where one may end far away
-    # of a word: the first of those one symbol longer that are marked; the next one beside it; see duplicate_candidates.py
-    "first_candidate", "next_candidate",
-)  # fmt: skip
-STATE_FIELDS = (
-    "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
-    "state_accept",  # 1 when the text so far is complete
-    "state_cost",  # tokens that suffice to finish
-    # body class the state loops on, -1; characters left in it; without a body, see `unlisted_of`
-    "state_body_class", "state_max_chars",
-    "state_body_is_exclusive",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
-    "state_has_no_product",  # 1 when no item is a product
-    "state_literal", "state_literal_left",  # where in `text` the bytes are that must come next, and how many
-    "state_after_literal",  # the state after those, UNKNOWN when not found yet
-    "state_uniform",  # offset of its run in `pool`, see uniform_transitions.py; 0 when not made
-    "state_events",  # bit 1 << event of every event that a token can pass; known when the row is
-    "state_row",  # number of the mask row, 0 when not computed
-    "state_items_hash",  # hash of the items
-    "state_ends",  # offset of its ends in `pool`, see shared_continuations.py; 0 when not found yet
-)  # fmt: skip
+# Nodes and states are a line of the cache each (16 words): they are made far apart from each other, and all of one is read at once.
 
-FIELDS = tuple(_TABLES)
-RECORDS = {"nodes": NODE_FIELDS, "states": STATE_FIELDS}
-_FIELDS_OF = {name: (records, k) for records, fields in RECORDS.items() for k, name in enumerate(fields)}
-# Sizes that compiled code reads.
-SIZED = ("nodes", "node_hash", "sequence_hash", "pool", "states", "state_hash", "work", "items", "requests")
+
+class Counters(Record, size=48):
+    """Numbers that concern the whole arena: how much is in use, what is asked for, what is known. Whole records, so that those
+    behind it are lines of the cache."""
+
+    nodes: int
+    pool: int
+    states: int
+    epoch: int
+    fault: int  # a `Fault`
+    steps: int
+    visited: int
+    search_limit: int
+    requests: int
+    item_gap: int
+    searched: int
+    wanted: int  # 1 + the body class that a mask was made in without tables, or NO_CLASS
+    num_ends: int  # that were noted
+    notes_ends: int  # 1 while a walk notes them
+    cleared: int  # of the exits of a class all are cleared, from here to cleared_end, that are not kept, see tail_masks.py
+    cleared_end: int
+    farthest: int  # bytes of the longest completion of a product that a search has come across
+    kept: int
+    kept_end: int
+    plain: int  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
+    only_json: int  # 1 when all texts are JSON, with white space as JSON has it
+    in_string: int  # 1 while a walk begins inside a string
+    free_names: int  # 1 when every key that is remembered may be any but finitely many
+    num_static: int  # nodes of the grammar
+    num_sequences: int  # nodes that are in `sequence_hash`
+    marked: int  # what was found when candidates were last marked, from here to marked_inner, see duplicate_candidates.py
+    marked_epoch: int
+    marked_candidates: int
+    marked_inner: int
+    free_items: int  # 1 when every further item of a unique array may be any string but finitely many
+    mixed: int  # 1 when arrays whose items must differ may stand in the same place as other arrays
+    calls: int  # 1 when rules are called, so that stacks may grow
+    parts: int  # of unions that were looked at
+    gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
+
+
+class NodeRecord(Record, size=16):
+    """An expression."""
+
+    kind: int  # what the operands mean: see expression.Kind
+    a: int
+    b: int
+    c: int
+    size: int  # bytes of the shortest string, INFINITE when there is none, UNKNOWN for a product not searched yet
+    cost: int  # tokens that suffice to spell some string, INFINITE when the vocabulary cannot
+    closure: int  # offset of the `Closure` in `pool`, 0 when not made yet, or when it is the node itself
+    marked_in: int  # epoch of the last visit
+    body_class: int  # body class of a repeated node, NO_BODY when it has none; of static nodes only
+    copies_per_token: int  # copies of a repeated node that one token can spell, for any number of copies up to this; static
+    shared: int  # 1 of a static node that is a part of several sequences, see `shared_head`
+    entry_product: int  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
+    copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
+    may_saturate: int  # 1 of a repetition, or a sequence, where one may end far away
+    first_candidate: int  # of a word: the first of those one symbol longer that are marked, see duplicate_candidates.py
+    next_candidate: int  # the next one beside it
+
+
+class StateRecord(Record, size=16):
+    """A set of items, and what follows from it."""
+
+    start: int  # of its items in `pool`, sorted; of a frame nothing, see `items_of`
+    length: int  # items
+    frame: int  # offset of its `Frame` in `pool`, 0 when it is none
+    cost: int  # tokens that suffice to finish
+    body_class: int  # body class the state loops on, NO_BODY when there is none
+    max_chars: int  # characters left in it
+    unlisted: int  # the one UNLISTED node of which the text is a part, if all other items are literals; 0 when there is none
+    accept: int = byte()  # 1 when the text so far is complete
+    has_no_product: int = byte()  # 1 when no item is a product
+    body_is_exclusive: int = byte()  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
+    has_too_many_ends: int = byte()  # 1 when its ends were looked for, and are not kept
+    literal: int  # where in `text` the bytes are that must come next
+    literal_left: int  # how many these are
+    after_literal: int  # the state behind them, UNKNOWN when not found yet
+    uniform: int  # offset of its run in `pool`, see uniform_transitions.py; 0 when not made
+    events: int  # bit 1 << event of every event that a token can pass; known when the row is
+    row: int  # number of the mask row, 0 when not computed
+    items_hash: int  # hash of the items
+    ends: int  # offset of its `Ends` in `pool`, see shared_continuations.py; 0 when not found yet, or too many
+
+
+class Closure(Record):
+    """What a continuation may begin with (closures.py). Its items follow in `pool`."""
+
+    length: int  # items
+    body_class: int  # that it loops on, NO_BODY when there is none
+    max_chars: int  # characters of it that may come
+    unlisted: int  # the UNLISTED node with which the continuation begins, 0 when it does not, or has a body class
+
+
+class Frame(Record):
+    """A state written as another one and a tail (states.py)."""
+
+    inner: int  # the state before the tail
+    tail: int
+    start: int  # its items in `pool`; 0 when they are not written out
+    length: int  # items
+
+
+class Ends(Record):
+    """Where the part before a tail is complete (shared_continuations.py), each an `End` behind this in `pool`."""
+
+    count: int
+    cleared: int  # tokens of the packed vocabulary that survive behind none: from here
+    kept: int  # to here,
+    kept_end: int  # and from here
+    cleared_end: int  # to here
+
+
+class End(Record):
+    """A node of a trie; or a place inside of a token."""
+
+    trie: int  # 0 inside of a token
+    node: int
+    token: int  # its place in the packed vocabulary
+    offset: int  # bytes before the end
+
+
+class Uniform(Record):
+    """Characters that lead from a state to the same next state (uniform_transitions.py)."""
+
+    following: int
+    first_bytes: Words = several(SET_WORDS)
+
+
+class BodyClass(Record, size=8):
+    """A set of characters that a node repeats."""
+
+    first_bytes: Words = several(SET_WORDS)  # see packed_vocabulary.py
+    tables: int  # offset of its tables in the packed vocabulary, 0 when it has none
+
+
+class Path(Record, size=8):
+    """Where a walk is, at one depth of the trie."""
+
+    state: int  # after that many bytes, DEAD along a literal
+    table: int  # of the children of the node there, 0 when it has none
+    after: int  # the first node behind its subtree, or behind the literal's
+    other: int  # the other state, of a walk of two
+
+
+# How many words they take, for loops.
+NODE_WORDS, CLOSURE_WORDS, FRAME_WORDS = NodeRecord.SIZE, Closure.SIZE, Frame.SIZE
+ENDS_WORDS, END_WORDS, UNIFORM_WORDS = Ends.SIZE, End.SIZE, Uniform.SIZE
+
+closure_at = record(Closure)
+frame_at = record(Frame)
+ends_at = record(Ends)
+end_at = record(End)
+uniform_at = record(Uniform)
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------
+
+
+class Tables(View):
+    """What compiled functions take as `m`."""
+
+    n: Counters
+    # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
+    node_hash: Words  # open addressing, 0 = free; the first 2^k entries are in use
+    sequence_hash: Words  # the same, of sequences that hold nodes made while the automaton runs: few, and looked up most
+    state_hash: Words  # as node_hash
+    nodes: Records[int, NodeRecord]  # static ones first
+    pool: Words  # closures and the items of states
+    states: Records[int, StateRecord]  # 0 is DEAD
+    next: Words  # [states * 256] transitions
+    work: Words  # scratch: nodes to expand
+    items: Words  # scratch: items of the state being made
+    path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
+    ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
+    requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
+    contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py
+    # static parts of the grammar
+    edge_low: Words  # [class edges]
+    edge_high: Words
+    edge_next: Words
+    lists: Words  # alternatives
+    classes: Records[int, BodyClass]
+    worst: Words  # [static nodes] tokens for any string, filled where needed
+    ample: Words  # [static nodes] for some string, whichever are used up
+    text: Words  # [literal bytes] the byte
+    text_cost: Words  # [literal bytes] tokens that suffice for the rest of its literal
+    rules: Words  # [rules] body node
+    # sizes
+    node_hash_size: int  # words in use
+    sequence_hash_size: int
+    state_hash_size: int
+    nodes_size: int  # records
+    states_size: int
+    pool_size: int  # words
+    work_size: int
+    items_size: int
+    requests_size: int
+
+
+FIELDS = tuple(name for name in Tables.__annotations__ if not name.endswith("_size"))
+_SIZED = tuple(name.removesuffix("_size") for name in Tables.__annotations__ if name.endswith("_size"))
+RECORDS: dict[str, type[Record]] = {"nodes": NodeRecord, "states": StateRecord}
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
 _CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
 _HASH_SIZES = {"node_hash": _HEADER - 3, "sequence_hash": _HEADER - 2, "state_hash": _HEADER - 1}
 HASHES = tuple(_HASH_SIZES)
-_COUNTERS = {"node_hash": Counter.NODES, "sequence_hash": Counter.NODES, "state_hash": Counter.STATES}
-FAULT_WORD = _HEADER + Counter.FAULT  # of the array: `n` is the first table
-NO_CLASS = 0  # in n[Counter.WANTED]
-CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
+_COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
+FAULT_WORD = _HEADER + Counters.PLACES["fault"].at // 4  # of the array: `n` is the first table
 
 _FULL: dict[int, tuple[str, ...]] = {
     Fault.FULL_NODES: ("nodes",),
@@ -185,16 +283,11 @@ def _size(name: str) -> Word:
     if name in _HASH_SIZES:
         return Word(_HASH_SIZES[name])
     i = FIELDS.index(name)
-    return Word(i + 1, since=i, shift=REC.bit_length() - 1 if name in RECORDS else 0)
+    return Word(i + 1, since=i, shift=RECORDS[name].SIZE.bit_length() - 1 if name in RECORDS else 0)
 
 
-layout = view(
-    "Layout",
-    {
-        **{name: Word(i) for i, name in enumerate(FIELDS)},
-        **{name: Word(FIELDS.index(records), plus=k) for name, (records, k) in _FIELDS_OF.items()},
-        **{f"{name}_size": _size(name) for name in SIZED},
-    },
+tables_at = view(
+    Tables, {name: Word(i) for i, name in enumerate(FIELDS)} | {f"{name}_size": _size(name) for name in _SIZED}
 )
 
 
@@ -209,16 +302,18 @@ class Arena:
         self._lay_out(sizes, hash_sizes)
 
     def table(self, name: str) -> NDArray[np.int32]:
-        """One table, or one field of all records: a view that is valid until the arena grows."""
-        if name in _FIELDS_OF:
-            records, k = _FIELDS_OF[name]
-            return self._table(records)[k::REC]
-        return self._table(name)
-
-    def _table(self, name: str) -> NDArray[np.int32]:
+        """One table: a view that is valid until the arena grows."""
         start, end = self._spans[name]
-        view: NDArray[np.int32] = self.array[start:end]
-        return view
+        found: NDArray[np.int32] = self.array[start:end]
+        return found
+
+    def column(self, name: str, field: str) -> NDArray[Any]:
+        """A field of all records of a table: a view that is valid until the arena grows."""
+        return column(self.table(name), RECORDS[name], field)
+
+    @property
+    def n(self) -> Counters:
+        return Counters(Words(self.table("n")))
 
     def grow(self, fault: int) -> Collection[str]:
         """Double the table that a fault says is full, and clear the fault. Returns the names of the hash tables that
@@ -227,7 +322,7 @@ class Arena:
         hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
         sizes = {name: end - start for name, (start, end) in self._spans.items()}
         larger: dict[str, int] = {}  # tables for which there is no room where they are
-        if hashed is None or REC * int(self.table("n")[_COUNTERS[hashed]]) >= sizes[names[0]]:
+        if hashed is None or RECORDS[names[0]].SIZE * getattr(self.n, _COUNTED_BY[hashed]) >= sizes[names[0]]:
             larger = {name: 2 * sizes[name] for name in names}
         if hashed is not None:
             hash_sizes[hashed] *= 2
@@ -239,16 +334,16 @@ class Arena:
         for name in emptied:
             self.table(name)[: hash_sizes[name]] = 0
             self.array[_HASH_SIZES[name]] = hash_sizes[name]
-        self.table("n")[Counter.FAULT] = Fault.NONE
+        self.n.fault = Fault.NONE
         return emptied
 
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         """Copy everything in use, except the hash tables, into a new array."""
         used = _used(self.array)
-        old = {name: self._table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
+        old = {name: self.table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
         self._lay_out(sizes, hash_sizes)
         for name, table in old.items():
-            self._table(name)[: table.size] = table
+            self.table(name)[: table.size] = table
 
     def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         offsets = np.cumsum([_HEADER, *sizes.values()])
@@ -261,13 +356,22 @@ class Arena:
         self._spans = dict(zip(FIELDS, pairwise(offsets.tolist()), strict=True))
 
 
+def column(words: NDArray[np.int32], of: type[Record], field: str) -> NDArray[Any]:
+    """A field of all records of one kind that lie in an array."""
+    place = of.PLACES[field]
+    return words.view(np.int8)[place.at :: 4 * of.SIZE] if place.is_byte else words[place.at // 4 :: of.SIZE]
+
+
+def in_use(n: Counters) -> dict[str, int]:
+    """How many words are in use of the tables that grow with what is made."""
+    return {"nodes": NodeRecord.SIZE * n.nodes, "states": StateRecord.SIZE * n.states, "next": 256 * n.states, "pool": n.pool}
+
+
 def _used(array: NDArray[np.int32]) -> dict[str, int]:
     """How many words of each table are in use."""
     offsets = array[: len(FIELDS) + 1].tolist()
     sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
-    counters = array[offsets[0] : offsets[1]]
-    num_nodes, num_states, pool = int(counters[Counter.NODES]), int(counters[Counter.STATES]), int(counters[Counter.POOL])
-    used = sizes | {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
+    used = sizes | in_use(Counters(Words(array, offsets[0])))
     used |= {name: int(array[word]) for name, word in _HASH_SIZES.items()}
     return {name: min(size, sizes[name]) for name, size in used.items()}
 

@@ -10,7 +10,7 @@ This makes the stack of the automaton a graph, as in parsers for all context-fre
 Johnstone 2010). The characters of a body class are not taken out: loop_context.py looks for the repetition directly
 behind them.
 
-All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
@@ -18,126 +18,126 @@ from __future__ import annotations
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from .containment import mark_shared, without_contained
-from .nodes import EMPTY, FAIL, NO_BODY, head_of, intern_node, push_work, sequence, wide
+from .nodes import EMPTY, FAIL, NO_BODY, head_of, intern_node, push_work, sequence
 from .sets import sort_unique
-from .tables import REC, UNKNOWN, Counter, Fault
+from .tables import UNKNOWN, Fault
 
 
 @inner
-def append_parts(arena, tables, continuation, count):
+def append_parts(m, continuation, count):
     """Append a continuation, or each part of a union, to items[:count]; returns the new number of items."""
-    while arena[tables.n + Counter.FAULT] == Fault.NONE:
-        if count >= tables.items_size:
-            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
+    while m.n.fault == Fault.NONE:
+        if count >= m.items_size:
+            m.n.fault = Fault.FULL_ITEMS
             return count
-        is_union = arena[tables.kind + REC * continuation] == Kind.EITHER
-        arena[tables.items + count] = arena[tables.a + REC * continuation] if is_union else continuation
-        arena[tables.n + Counter.PARTS] += 1
+        is_union = m.nodes[continuation].kind == Kind.EITHER
+        m.items[count] = m.nodes[continuation].a if is_union else continuation
+        m.n.parts += 1
         count += 1
         if not is_union:
             break
-        continuation = wide(arena[tables.b + REC * continuation])
+        continuation = m.nodes[continuation].b
     return count
 
 
 @inner
-def merge(arena, tables, first, count):
+def merge(m, first, count):
     """Make one continuation of those in items[first : first + count] that begin with the same part; returns how many are
     left."""
-    start = tables.items + first
-    shared = mark_shared(arena, tables, start, count, False)
+    items = m.items + first
+    shared = mark_shared(m, items, count, False)
     if shared == 0:
         return count
-    count, left = sort_unique(arena, start, count), wide(0)
+    count, left = sort_unique(items, count), 0
     for i in range(count):
-        item = wide(arena[start + i])
-        head = head_of(arena, tables, item)
-        if arena[tables.marked_in + REC * head] == shared:
-            arena[tables.marked_in + REC * head] = shared + 1
-            item = union_of_those(arena, tables, head, first + i, first + count)
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        item = items[i]
+        head = head_of(m, item)
+        if m.nodes[head].marked_in == shared:
+            m.nodes[head].marked_in = shared + 1
+            item = union_of_those(m, head, first + i, first + count)
+            if m.n.fault != Fault.NONE:
                 return count
-        elif arena[tables.marked_in + REC * head] == shared + 1:  # is in a union already
+        elif m.nodes[head].marked_in == shared + 1:  # is in a union already
             continue
-        arena[start + left] = item
+        items[left] = item
         left += 1
     return left
 
 
 @inner
-def union_of_those(arena, tables, head, start, end):
+def union_of_those(m, head, start, end):
     """The union of those continuations in items[start:end] that begin with the part `head`. Uses `items` from `end` on
     as scratch."""
-    count = wide(0)
+    count = 0
     for i in range(start, end):
-        item = wide(arena[tables.items + i])
-        if head_of(arena, tables, item) == head:
-            if end + count >= tables.items_size:
-                arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
-                return wide(FAIL)
-            arena[tables.items + end + count] = item
+        item = m.items[i]
+        if head_of(m, item) == head:
+            if end + count >= m.items_size:
+                m.n.fault = Fault.FULL_ITEMS
+                return FAIL
+            m.items[end + count] = item
             count += 1
-    return union_of(arena, tables, tables.items + end, count)
+    return union_of(m, end, count)
 
 
 @inner
-def union_of(arena, tables, start, count):
-    """The union of the distinct continuations arena[start : start + count]: all that they begin with, then an EITHER.
+def union_of(m, start, count):
+    """The union of the distinct continuations items[start : start + count]: all that they begin with, then an EITHER.
     Overwrites them."""
-    depth = wide(0)
-    while begins_all(arena, tables, head_of(arena, tables, wide(arena[start])), start, count):
-        depth = push_work(arena, tables, head_of(arena, tables, wide(arena[start])), depth)
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(FAIL)
+    depth = 0
+    while begins_all(m, head_of(m, m.items[start]), start, count):
+        depth = push_work(m, head_of(m, m.items[start]), depth)
+        if m.n.fault != Fault.NONE:
+            return FAIL
         for k in range(start, start + count):
-            arena[k] = arena[tables.b + REC * arena[k]] if arena[tables.kind + REC * arena[k]] == Kind.SEQ else EMPTY
-    out = either_of(arena, tables, start, count, depth)
-    while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
+            m.items[k] = m.nodes[m.items[k]].b if m.nodes[m.items[k]].kind == Kind.SEQ else EMPTY
+    out = either_of(m, start, count, depth)
+    while depth > 0 and m.n.fault == Fault.NONE:
         depth -= 1
-        out = sequence(arena, tables, wide(arena[tables.work + depth]), out)
+        out = sequence(m, m.work[depth], out)
     return out
 
 
 @inner
-def begins_all(arena, tables, head, start, count):
+def begins_all(m, head, start, count):
     """Whether all of several continuations begin with `head`, and that part may stand before a union."""
-    if head == EMPTY or arena[tables.body_class + REC * head] != NO_BODY:
+    if head == EMPTY or m.nodes[head].body_class != NO_BODY:
         return False
     for k in range(start + 1, start + count):
-        if head_of(arena, tables, wide(arena[k])) != head:
+        if head_of(m, m.items[k]) != head:
             return False
     return count > 1
 
 
 @inner
-def either_of(arena, tables, start, count, scratch):
-    """The EITHER of the continuations arena[start : start + count], each union among them by its parts. Overwrites them and
+def either_of(m, start, count, scratch):
+    """The EITHER of the continuations items[start : start + count], each union among them by its parts. Overwrites them and
     what is behind, and uses `work` from `scratch` on."""
-    k = wide(0)
+    items, k = m.items + start, 0
     while k < count:
-        node = wide(arena[start + k])
-        if arena[tables.kind + REC * node] != Kind.EITHER:
+        node = items[k]
+        if m.nodes[node].kind != Kind.EITHER:
             k += 1
-        elif start + count >= tables.items + tables.items_size:
-            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
-            return wide(FAIL)
+        elif start + count >= m.items_size:
+            m.n.fault = Fault.FULL_ITEMS
+            return FAIL
         else:
-            arena[start + k], arena[start + count] = arena[tables.a + REC * node], arena[tables.b + REC * node]
+            items[k], items[count] = m.nodes[node].a, m.nodes[node].b
             count += 1
-    arena[tables.n + Counter.PARTS] += count
-    count = without_contained(arena, tables, start, sort_unique(arena, start, count), scratch)
-    out = wide(arena[start])  # the oldest is the last: unions that differ in newer ones share it
-    for k in range(start + 1, start + count):
-        if arena[tables.n + Counter.FAULT] == Fault.NONE:
-            out = either(arena, tables, wide(arena[k]), out)
+    m.n.parts += count
+    count = without_contained(m, items, sort_unique(items, count), scratch)
+    out = items[0]  # the oldest is the last: unions that differ in newer ones share it
+    for k in range(1, count):
+        if m.n.fault == Fault.NONE:
+            out = either(m, items[k], out)
     return out
 
 
 @inner
-def either(arena, tables, left, right):
+def either(m, left, right):
     """The EITHER node of two continuations, with its size and cost."""
-    node = intern_node(arena, tables, wide(Kind.EITHER), left, right, wide(0))
-    if arena[tables.size + REC * node] == UNKNOWN:
-        arena[tables.size + REC * node] = min(arena[tables.size + REC * left], arena[tables.size + REC * right])
-        arena[tables.cost + REC * node] = min(arena[tables.cost + REC * left], arena[tables.cost + REC * right])
+    node = intern_node(m, Kind.EITHER, left, right, 0)
+    if m.nodes[node].size == UNKNOWN:
+        m.nodes[node].size = min(m.nodes[left].size, m.nodes[right].size)
+        m.nodes[node].cost = min(m.nodes[left].cost, m.nodes[right].cost)
     return node

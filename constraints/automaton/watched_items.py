@@ -9,7 +9,7 @@ lowers it.
 
     contains "ab", contains "b$"    behind "a    item, "ab" seen to its "a", "b$";   behind "a" item and none: nothing is counted
 
-All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
+All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
 from __future__ import annotations
@@ -18,61 +18,59 @@ import numpy as np
 
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from .nodes import FAIL, intern_node, plus, wide
-from .tables import DEAD, REC, STATE_MASK, UNKNOWN
+from .nodes import FAIL, intern_node, plus
+from .tables import DEAD, STATE_MASK, UNKNOWN
 
 
 @inner
-def watch_of(arena, tables, kind, state, others, taken):
+def watch_of(m, kind, state, others, taken):
     """The WATCH or WATCHED node of a state and those beside it, with its size and cost. taken: what is left behind, at the most."""
-    node = intern_node(arena, tables, wide(kind), state, others, taken)
-    if arena[tables.size + REC * node] == UNKNOWN and node != FAIL:
-        size = plus(wide(1), wide(arena[tables.size + REC * taken]))
-        cost = plus(wide(arena[tables.state_cost + REC * state]), wide(arena[tables.cost + REC * taken]))
-        arena[tables.size + REC * node] = min(size, wide(arena[tables.size + REC * others]))
-        arena[tables.cost + REC * node] = min(cost, wide(arena[tables.cost + REC * others]))
+    node = intern_node(m, kind, state, others, taken)
+    if m.nodes[node].size == UNKNOWN and node != FAIL:
+        size, cost = plus(1, m.nodes[taken].size), plus(m.states[state].cost, m.nodes[taken].cost)
+        m.nodes[node].size = min(size, m.nodes[others].size)
+        m.nodes[node].cost = min(cost, m.nodes[others].cost)
     return node
 
 
 @inner
-def mark_watch(arena, tables, node, row):
+def mark_watch(m, node, row):
     """Mark the bytes that a WATCH may read as UNKNOWN in the transitions at `row`."""
-    of_item = tables.next + 256 * wide(arena[tables.a + REC * node])
+    of_item = m.next + 256 * m.nodes[node].a
     for byte in range(256):
-        if arena[of_item + byte] != DEAD:
-            arena[row + byte] = UNKNOWN
+        if of_item[byte] != DEAD:
+            row[byte] = UNKNOWN
 
 
 @inner
-def watch_after(arena, tables, node, byte):
+def watch_after(m, node, byte):
     """The WATCH behind a byte, FAIL where the item does not read it. All transitions on the byte are known."""
-    state = wide(arena[tables.next + 256 * wide(arena[tables.a + REC * node]) + byte]) & STATE_MASK
+    state = m.next[256 * m.nodes[node].a + byte] & STATE_MASK
     if state == DEAD:
-        return wide(FAIL)
-    count, watched = wide(0), wide(arena[tables.b + REC * node])
+        return FAIL
+    count, watched = 0, m.nodes[node].b
     while watched != FAIL:
-        count, watched = count + 1, wide(arena[tables.b + REC * watched])
-    found, watched = np.empty(count, np.int64), wide(arena[tables.b + REC * node])
+        count, watched = count + 1, m.nodes[watched].b
+    found, watched = np.empty(count, np.int64), m.nodes[node].b
     for k in range(count):
-        found[k], watched = watched, wide(arena[tables.b + REC * watched])
-    others = wide(FAIL)
+        found[k], watched = watched, m.nodes[watched].b
+    others = FAIL
     for k in range(count - 1, -1, -1):
-        after = wide(arena[tables.next + 256 * wide(arena[tables.a + REC * found[k]]) + byte]) & STATE_MASK
+        after = m.next[256 * m.nodes[found[k]].a + byte] & STATE_MASK
         if after != DEAD:
-            taken = wide(arena[tables.c + REC * found[k]])
-            others = watch_of(arena, tables, wide(Kind.WATCHED), after, others, taken)
-    return watch_of(arena, tables, wide(Kind.WATCH), state, others, wide(arena[tables.c + REC * node]))
+            others = watch_of(m, Kind.WATCHED, after, others, m.nodes[found[k]].c)
+    return watch_of(m, Kind.WATCH, state, others, m.nodes[node].c)
 
 
 @inner
-def alike_in_watch(arena, tables, node, byte, low, high):
+def alike_in_watch(m, node, byte, low, high):
     """(low, high) narrowed to the bytes around `byte` on which all states of a WATCH go where they go on `byte`."""
     while node != FAIL:
-        row = tables.next + 256 * wide(arena[tables.a + REC * node])
+        row = m.next + 256 * m.nodes[node].a
         a = b = byte
-        while a > low and arena[row + a - 1] == arena[row + byte]:
+        while a > low and row[a - 1] == row[byte]:
             a -= 1
-        while b < high and arena[row + b + 1] == arena[row + byte]:
+        while b < high and row[b + 1] == row[byte]:
             b += 1
-        low, high, node = a, b, wide(arena[tables.b + REC * node])
+        low, high, node = a, b, m.nodes[node].b
     return low, high

@@ -15,8 +15,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.jit import entry, inner
 from ..numba_support.pages import reserved
+from ..numba_support.records import words_at
 from ..vocabulary.packed_vocabulary import Header
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
@@ -167,7 +168,7 @@ def clear_tokens(rows, start, end):
 def edit(rows, start, end):
     """Append an edit to the recipe, if there is room."""
     if not has_too_many_edits(rows):
-        at = rows[Region.EDITS] + np.int64(rows[Region.NUM_EDITS])
+        at = rows[Region.EDITS] + rows[Region.NUM_EDITS]
         rows[at], rows[at + 1] = start, end
         rows[Region.NUM_EDITS] += 2
 
@@ -175,7 +176,7 @@ def edit(rows, start, end):
 @inner
 def has_too_many_edits(rows):
     """Whether there is no room for another edit, so that some may be missing."""
-    return rows[Region.EDITS] + np.int64(rows[Region.NUM_EDITS]) + 2 > rows[Region.ROWS]
+    return rows[Region.EDITS] + rows[Region.NUM_EDITS] + 2 > rows[Region.ROWS]
 
 
 @inner
@@ -185,17 +186,17 @@ def find_or_make(rows, vocab, base, accepts, completable):
     base: an offset in the packed vocabulary, less than zero for a row, 0 for no token. accepts: whether EOS is allowed.
     completable: the address of the tokens to which the row is confined (int32 [words]), 0 for all.
     """
-    key, mask = recipe_key(rows, base, accepts), np.int64(rows[Region.KNOWN_SIZE]) - 1
-    slot, length = key & mask, np.int64(rows[Region.NUM_EDITS])
+    key, mask = recipe_key(rows, base, accepts), rows[Region.KNOWN_SIZE] - 1
+    slot, length = key & mask, rows[Region.NUM_EDITS]
     is_kept = completable == 0 and length <= _MAX_RECIPE
     while is_kept and rows[rows[Region.KNOWN] + slot] != 0:
-        recipe = np.int64(rows[rows[Region.KNOWN] + slot])
+        recipe = rows[rows[Region.KNOWN] + slot]
         if is_recipe(rows, recipe, base, accepts):
-            return np.int64(rows[recipe + Recipe.ROW_NUMBER])
+            return rows[recipe + Recipe.ROW_NUMBER]
         slot = (slot + 1) & mask
     number = make(rows, vocab, base, accepts, completable)
-    end = np.int64(rows[Region.RECIPES_END])
-    is_kept = is_kept and 2 * np.int64(rows[Region.NUM_KNOWN]) < rows[Region.KNOWN_SIZE]
+    end = rows[Region.RECIPES_END]
+    is_kept = is_kept and 2 * rows[Region.NUM_KNOWN] < rows[Region.KNOWN_SIZE]
     if is_kept and end + RECIPE_HEADER + length <= rows[Region.EDITS]:
         rows[rows[Region.KNOWN] + slot], rows[Region.RECIPES_END] = end, end + RECIPE_HEADER + length
         rows[Region.NUM_KNOWN] += 1
@@ -234,7 +235,7 @@ def is_recipe(rows, recipe, base, accepts):
 def make(rows, vocab, base, accepts, completable):
     """Write the row of the recipe behind the last row. Returns the number under which it is kept, or that of an equal
     row."""
-    words = np.int64(rows[Region.WORDS])
+    words = rows[Region.WORDS]
     mask = rows[Region.ROWS] + words * rows[Region.COUNT]
     if base == 0:
         for k in range(words):
@@ -293,11 +294,11 @@ def is_equal(rows, row, other, count):
 @inner
 def find_or_add(rows, number):
     """The number of a row equal to row `number`. If there is none, row `number` is entered in the index."""
-    words, index, mask = np.int64(rows[Region.WORDS]), np.int64(rows[Region.INDEX]), np.int64(rows[Region.INDEX_SIZE]) - 1
+    words, index, mask = rows[Region.WORDS], rows[Region.INDEX], rows[Region.INDEX_SIZE] - 1
     row = rows[Region.ROWS] + words * (number - 1)
     slot = hash_words(rows, row, words) & mask
     while rows[index + slot] != 0:
-        other = np.int64(rows[index + slot])
+        other = rows[index + slot]
         if is_equal(rows, row, rows[Region.ROWS] + words * (other - 1), words):
             return other
         slot = (slot + 1) & mask
@@ -309,7 +310,7 @@ def find_or_add(rows, number):
 def keep(rows):
     """Keep the row that has been written behind the last one, if it is new. Returns its number, or that of an equal
     row."""
-    number = np.int64(rows[Region.COUNT]) + 1
+    number = rows[Region.COUNT] + 1
     found = find_or_add(rows, number)
     if found == number:
         rows[Region.COUNT] = number

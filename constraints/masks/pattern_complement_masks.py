@@ -15,9 +15,9 @@ import numpy as np
 
 from ..automaton.closures import append_closure
 from ..automaton.determinize import product_accepts, step
-from ..automaton.nodes import EMPTY, NO_BODY, head_of, wide
+from ..automaton.nodes import EMPTY, NO_BODY, head_of
 from ..automaton.states import append_to_items, framed, intern_state, items_of, plain_items, tail_of
-from ..automaton.tables import DEAD, FRAMED, REC, STATE_MASK, Counter, Fault
+from ..automaton.tables import DEAD, STATE_MASK, Fault
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from .uniform_transitions import FIRST_PRINTABLE, LAST_PRINTABLE
@@ -28,147 +28,138 @@ _FAR = 8  # characters before a byte that leads from a state back to itself
 
 
 @inner
-def excluded_of(arena, tables, operand):
+def excluded_of(m, operand):
     """The state whose items are the rests of the literals that an operand of an intersection excludes; DEAD when the
     operand is of another kind."""
-    words = wide(DEAD)
-    start, length = items_of(arena, tables, operand)
+    words = DEAD
+    start, length = items_of(m, operand)
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
+        item = m.pool[j]
         if item == EMPTY:
             continue
-        if arena[tables.kind + REC * item] != Kind.PRODUCT or arena[tables.c + REC * item] != Kind.NEGATE:
-            return wide(DEAD)
-        words = wide(arena[tables.a + REC * item])
-    start, length = items_of(arena, tables, words)
+        if m.nodes[item].kind != Kind.PRODUCT or m.nodes[item].c != Kind.NEGATE:
+            return DEAD
+        words = m.nodes[item].a
+    start, length = items_of(m, words)
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        if item != EMPTY and arena[tables.kind + REC * item] != Kind.LITERAL:
-            return wide(DEAD)
+        item = m.pool[j]
+        if item != EMPTY and m.nodes[item].kind != Kind.LITERAL:
+            return DEAD
     return words
 
 
 @inner
-def without_exclusion(arena, tables, state):
+def without_exclusion(m, state):
     """(like, words, tail) of a state inside such a key. like: the state whose key may be one of the names too, without
     the literals of `state`; words: the state of the rests of the names; tail: what follows the key. `base_state` is DEAD
     where this is not done, and on a fault."""
-    key, whole, words = named_key(arena, tables, state)
-    tail = wide(arena[tables.b + REC * key])
-    quote = single_byte(arena, tables, tail)
-    if key == EMPTY or quote < 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD), words, tail
-    start, length = plain_items(arena, tables, state)
-    others, count, is_complete = np.empty(_MAX_OTHERS, np.int64), wide(0), False
+    key, whole, words = named_key(m, state)
+    tail = m.nodes[key].b
+    quote = single_byte(m, tail)
+    if key == EMPTY or quote < 0 or m.n.fault != Fault.NONE:
+        return DEAD, words, tail
+    start, length = plain_items(m, state)
+    others, count, is_complete = np.empty(_MAX_OTHERS, np.int64), 0, False
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
+        item = m.pool[j]
         is_complete |= item == tail
-        if item in (key, tail) or arena[tables.kind + REC * head_of(arena, tables, item)] == Kind.LITERAL:
+        if item in (key, tail) or m.nodes[head_of(m, item)].kind == Kind.LITERAL:
             continue
         if count == _MAX_OTHERS:
-            return wide(DEAD), words, tail
+            return DEAD, words, tail
         others[count] = item
         count += 1
-    if (
-        is_complete != product_accepts(arena, tables, head_of(arena, tables, key))
-        or arena[tables.state_length + REC * whole] == FRAMED
-    ):
-        return wide(DEAD), words, tail
-    if not may_exclude(arena, tables, whole, words, state_of_some(arena, tables, others, count), quote):
-        return wide(DEAD), words, tail
-    total = append_to_items(arena, tables, whole, tail)
-    if arena[tables.state_accept + REC * whole] == 1:
-        total = append_closure(arena, tables, tail, total)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE or total + count > tables.items_size:
-        return wide(DEAD), words, tail
+    if is_complete != product_accepts(m, head_of(m, key)) or m.states[whole].frame != 0:
+        return DEAD, words, tail
+    if not may_exclude(m, whole, words, state_of_some(m, others, count), quote):
+        return DEAD, words, tail
+    total = append_to_items(m, whole, tail)
+    if m.states[whole].accept == 1:
+        total = append_closure(m, tail, total)
+    if m.n.fault != Fault.NONE or total + count > m.items_size:
+        return DEAD, words, tail
     for k in range(count):
-        arena[tables.items + total + k] = others[k]
-    body, outer = wide(arena[tables.state_body_class + REC * whole]), tail_of(arena, tables, state)
-    base_state = intern_state(
-        arena,
-        tables,
-        total + count,
-        body,
-        wide(arena[tables.state_max_chars + REC * whole]) if body != NO_BODY else wide(0),
-    )
-    return base_state if outer == EMPTY else framed(arena, tables, base_state, outer), words, tail
+        m.items[total + k] = others[k]
+    body, outer = m.states[whole].body_class, tail_of(m, state)
+    base_state = intern_state(m, total + count, body, m.states[whole].max_chars, 0)
+    return (base_state if outer == EMPTY else framed(m, base_state, outer)), words, tail
 
 
 @inner
-def named_key(arena, tables, state):
+def named_key(m, state):
     """(item, whole, words): an item that begins with an intersection of the state `whole` and of any text but the rests
     of literals, the items of the state `words`. item: EMPTY when there is none. (The state has no body, so no other
     item has one.)"""
-    if arena[tables.state_has_no_product + REC * state] == 1 or arena[tables.state_body_class + REC * state] != NO_BODY:
-        return wide(EMPTY), wide(DEAD), wide(DEAD)
-    start, length = plain_items(arena, tables, state)
+    if m.states[state].has_no_product == 1 or m.states[state].body_class != NO_BODY:
+        return EMPTY, DEAD, DEAD
+    start, length = plain_items(m, state)
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        key = head_of(arena, tables, item)
-        if arena[tables.kind + REC * key] != Kind.PRODUCT or arena[tables.c + REC * key] != Kind.BOTH or item == key:
+        item = m.pool[j]
+        key = head_of(m, item)
+        if m.nodes[key].kind != Kind.PRODUCT or m.nodes[key].c != Kind.BOTH or item == key:
             continue
         for side in range(2):
-            operand, other = wide(arena[tables.a + REC * key]), wide(arena[tables.b + REC * key])
-            words = excluded_of(arena, tables, other if side == 0 else operand)
+            operand, other = m.nodes[key].a, m.nodes[key].b
+            words = excluded_of(m, other if side == 0 else operand)
             if words != DEAD:
                 return item, operand if side == 0 else other, words
-    return wide(EMPTY), wide(DEAD), wide(DEAD)
+    return EMPTY, DEAD, DEAD
 
 
 @inner
-def single_byte(arena, tables, tail):
+def single_byte(m, tail):
     """The byte with which a continuation begins if it begins with a class of one byte; else -1."""
-    head = head_of(arena, tables, tail)
-    if arena[tables.kind + REC * head] != Kind.CLASS or arena[tables.b + REC * head] != 1:
-        return wide(-1)
-    edge = wide(arena[tables.a + REC * head])
-    return wide(arena[tables.edge_low + edge]) if arena[tables.edge_low + edge] == arena[tables.edge_high + edge] else wide(-1)
+    head = head_of(m, tail)
+    if m.nodes[head].kind != Kind.CLASS or m.nodes[head].b != 1:
+        return -1
+    edge = m.nodes[head].a
+    return m.edge_low[edge] if m.edge_low[edge] == m.edge_high[edge] else -1
 
 
 @inner
-def state_of_some(arena, tables, items, count):
+def state_of_some(m, items, count):
     """The state of some items, without a body."""
     for k in range(count):
-        arena[tables.items + k] = items[k]
-    return intern_state(arena, tables, count, wide(NO_BODY), wide(0))
+        m.items[k] = items[k]
+    return intern_state(m, count, NO_BODY, 0, 0)
 
 
 @inner
-def may_exclude(arena, tables, whole, words, others, quote):
+def may_exclude(m, whole, words, others, quote):
     """Whether a text of the state `whole` is left behind any beginning of a word, and the state `others` reads no word."""
-    start, length = items_of(arena, tables, words)
-    known = wide(DEAD)
+    start, length = items_of(m, words)
+    known = DEAD
     for j in range(start, start + length):
-        item, s, other = wide(arena[tables.pool + j]), wide(whole), wide(others)
-        at, size = spelling(arena, tables, item)
+        item, s, other = m.pool[j], whole, others
+        at, size = spelling(m, item)
         for k in range(size + 1):
             if s != known and s != DEAD:
-                if not is_endless(arena, tables, s):
+                if not is_endless(m, s):
                     return False
-                known = wide(s)
-            byte = wide(arena[at + k]) if k < size else wide(quote)
-            s, other = after(arena, tables, s, byte), after(arena, tables, other, byte)
+                known = s
+            byte = at[k] if k < size else quote
+            s, other = after(m, s, byte), after(m, other, byte)
             if s == DEAD and other == DEAD:
                 break
-        if s != DEAD or other != DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
+        if s != DEAD or other != DEAD or m.n.fault != Fault.NONE:
             return False
     return True
 
 
 @inner
-def after(arena, tables, s, byte):
+def after(m, s, byte):
     """The state behind a byte. Behind DEAD, DEAD."""
-    return step(arena, tables, s, byte) & STATE_MASK if s != DEAD else wide(DEAD)
+    return step(m, s, byte) & STATE_MASK if s != DEAD else DEAD
 
 
 @inner
-def is_endless(arena, tables, s):
+def is_endless(m, s):
     """Whether endlessly many texts begin in a state, as far as is found: some character leads from it, or from a state
     near it, back to where it is read."""
     for _ in range(_FAR):
-        following = wide(DEAD)
+        following = DEAD
         for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
-            target = after(arena, tables, s, wide(byte))
+            target = after(m, s, byte)
             if target == s:
                 return True
             following = target if following == DEAD else following
@@ -179,18 +170,18 @@ def is_endless(arena, tables, s):
 
 
 @inner
-def clear_excluded(arena, tables, vocab, rows, words, tail):
+def clear_excluded(m, vocab, rows, words, tail):
     """Note that tokens which spell the rest of a word and what follows it do not survive. tail: what follows, see
     `single_byte`."""
-    quote = single_byte(arena, tables, tail)
-    start, length = items_of(arena, tables, words)
+    quote = single_byte(m, tail)
+    start, length = items_of(m, words)
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        at, size = spelling(arena, tables, item)
-        clear_spelled(arena, vocab, rows, at, size, quote)
+        item = m.pool[j]
+        at, size = spelling(m, item)
+        clear_spelled(vocab, rows, at, size, quote)
 
 
 @inner
-def spelling(arena, tables, item):
-    """(address in `arena`, number) of the bytes of a literal; no bytes for EMPTY."""
-    return tables.text + wide(arena[tables.a + REC * item]), wide(arena[tables.b + REC * item]) if item != EMPTY else wide(0)
+def spelling(m, item):
+    """(first, number) of the bytes of a literal; no bytes for EMPTY."""
+    return m.text + m.nodes[item].a, (m.nodes[item].b if item != EMPTY else 0)

@@ -15,93 +15,83 @@ has noted (`note_end`, `keep_ends`), kept in `pool`; masking.py puts the mask to
 
 from __future__ import annotations
 
-from ..automaton.nodes import EMPTY, NO_BODY, head_of, sequence, wide
-from ..automaton.states import Frame, intern_state, items_of, state_of
-from ..automaton.tables import (
-    DEAD,
-    FRAMED,
-    MAX_ENDS,
-    REC,
-    TOO_MANY,
-    Counter,
-    Fault,
-)
+from ..automaton.nodes import EMPTY, NO_BODY, head_of, sequence
+from ..automaton.states import inner_of, intern_state, items_of, state_of, tail_of
+from ..automaton.tables import DEAD, END_WORDS, ENDS_WORDS, MAX_ENDS, Fault, end_at, ends_at
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from .loop_context import after_leading_copies, leading_copies
 
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
 _MAX_ITEMS = 64
-# Words before the pairs of `note_end`: their number; two ranges of tokens of the packed vocabulary that survive behind none.
-ENDS = 5
 
 
 @inner
-def common_tail(arena, tables, s):
+def common_tail(m, s):
     """The tail of a frame. Of another state the longest tail with which all its items end; EMPTY when there is none, or
     only one item."""
-    start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
-    if length == FRAMED:
-        return wide(arena[tables.pool + start + Frame.TAIL])
+    if m.states[s].frame != 0:
+        return tail_of(m, s)
+    start, length = m.states[s].start, m.states[s].length
     if length < 2 or length > _MAX_ITEMS:
-        return wide(EMPTY)
-    first = wide(arena[tables.pool + start])
-    tail = wide(arena[tables.b + REC * first]) if arena[tables.kind + REC * first] == Kind.SEQ else wide(EMPTY)
+        return EMPTY
+    first = m.pool[start]
+    tail = m.nodes[first].b if m.nodes[first].kind == Kind.SEQ else EMPTY
     for j in range(start + 1, start + length):
-        while tail != EMPTY and not ends_with(arena, tables, wide(arena[tables.pool + j]), tail):
-            tail = wide(arena[tables.b + REC * tail]) if arena[tables.kind + REC * tail] == Kind.SEQ else wide(EMPTY)
-    return tail if ends_with(arena, tables, first, tail) else wide(EMPTY)
+        while tail != EMPTY and not ends_with(m, m.pool[j], tail):
+            tail = m.nodes[tail].b if m.nodes[tail].kind == Kind.SEQ else EMPTY
+    return tail if ends_with(m, first, tail) else EMPTY
 
 
 @inner
-def ends_with(arena, tables, item, tail):
+def ends_with(m, item, tail):
     """Whether a continuation ends with a tail, with at least one and at most _MAX_HEADS parts before it."""
     for _ in range(_MAX_HEADS):
-        if arena[tables.kind + REC * item] != Kind.SEQ:
+        if m.nodes[item].kind != Kind.SEQ:
             return False
-        item = wide(arena[tables.b + REC * item])
+        item = m.nodes[item].b
         if item == tail:
             return True
     return False
 
 
 @inner
-def without_tail(arena, tables, s, tail):
+def without_tail(m, s, tail):
     """The state without its common tail, if that state has been made before; else DEAD: for what stands at one place it
     is not worth it.
 
     Its body is found from its own items: the tail may begin with the rest of the repetition that gave the state its
     body.
     """
-    start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
-    if length == FRAMED:
-        return wide(arena[tables.pool + start + Frame.INNER])
-    body, max_chars = wide(NO_BODY), wide(0)
+    if m.states[s].frame != 0:
+        return inner_of(m, s)
+    start, length = m.states[s].start, m.states[s].length
+    body, max_chars = NO_BODY, 0
     for j in range(length):
-        node, depth = wide(arena[tables.pool + start + j]), wide(0)
+        node, depth = m.pool[start + j], 0
         while node != tail:
-            arena[tables.work + depth] = arena[tables.a + REC * node]
-            node, depth = wide(arena[tables.b + REC * node]), depth + 1
+            m.work[depth] = m.nodes[node].a
+            node, depth = m.nodes[node].b, depth + 1
         depth -= 1
-        item = wide(arena[tables.work + depth])
+        item = m.work[depth]
         while depth > 0:
             depth -= 1
-            item = sequence(arena, tables, wide(arena[tables.work + depth]), item)
-        arena[tables.items + j] = item
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(DEAD)
-        unit = wide(arena[tables.body_class + REC * head_of(arena, tables, item)])
-        if unit != NO_BODY and arena[tables.kind + REC * item] == Kind.SEQ:
-            more = leading_copies(arena, tables, wide(arena[tables.b + REC * item]), unit)
+            item = sequence(m, m.work[depth], item)
+        m.items[j] = item
+        if m.n.fault != Fault.NONE:
+            return DEAD
+        unit = m.nodes[head_of(m, item)].body_class
+        if unit != NO_BODY and m.nodes[item].kind == Kind.SEQ:
+            more = leading_copies(m, m.nodes[item].b, unit)
             if more >= max_chars and more > 0:
                 body, max_chars = unit, 1 + more
-    num_states = arena[tables.n + Counter.STATES]
-    found = intern_state(arena, tables, length, body, max_chars)
-    return found if arena[tables.n + Counter.STATES] == num_states and arena[tables.n + Counter.FAULT] == Fault.NONE else wide(DEAD)
+    num_states = m.n.states
+    found = intern_state(m, length, body, max_chars, 0)
+    return found if m.n.states == num_states and m.n.fault == Fault.NONE else DEAD
 
 
 @inner
-def completes_inside(arena, tables, s, body):
+def completes_inside(m, s, body):
     """Whether a state can be complete directly behind characters of a body class: its own, or that of the longer state.
 
     Then its ends are of no use. Tokens inside of its own body are not walked, and those that leave the body only from
@@ -109,59 +99,74 @@ def completes_inside(arena, tables, s, body):
     """
     if body < 0:
         return False
-    start, length = items_of(arena, tables, s)
+    start, length = items_of(m, s)
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        own = head_of(arena, tables, item)
-        if arena[tables.kind + REC * own] == Kind.CLASS and arena[tables.body_class + REC * own] == body:
-            rest = (
-                after_leading_copies(arena, tables, wide(arena[tables.b + REC * item]), body)
-                if arena[tables.kind + REC * item] == Kind.SEQ
-                else wide(EMPTY)
-            )
-            if rest == EMPTY or arena[tables.state_accept + REC * state_of(arena, tables, rest)] == 1:
+        item = m.pool[j]
+        own = head_of(m, item)
+        if m.nodes[own].kind == Kind.CLASS and m.nodes[own].body_class == body:
+            rest = after_leading_copies(m, m.nodes[item].b, body) if m.nodes[item].kind == Kind.SEQ else EMPTY
+            if rest == EMPTY or m.states[state_of(m, rest)].accept == 1:
                 return True
     return False
 
 
 @inner
-def note_end(arena, tables, trie, node):
+def note_end(m, trie, node):
     """Note an end, while ends are noted: at this trie node what has been walked is complete, and tokens go on behind
-    it.
-
-    An end in the middle of a node of groups is noted as -(place of the token in the packed vocabulary) and the number of its bytes
-    before the end.
-    """
-    count = arena[tables.n + Counter.NUM_ENDS]
-    if 0 <= count < MAX_ENDS:
-        arena[tables.ends + 2 * count], arena[tables.ends + 2 * count + 1] = trie, node
-    if 0 <= count <= MAX_ENDS:
-        arena[tables.n + Counter.NUM_ENDS] = count + 1
+    it."""
+    if m.n.notes_ends == 1 and m.n.num_ends <= MAX_ENDS:
+        if m.n.num_ends < MAX_ENDS:
+            end = m.ends[m.n.num_ends]
+            end.trie, end.node, end.token, end.offset = trie, node, 0, 0
+        m.n.num_ends += 1
 
 
 @inner
-def keep_ends(arena, tables, s):
+def note_end_inside(m, token, offset):
+    """Note an end in the middle of a node of groups. token: its place in the packed vocabulary; offset: bytes of it before the
+    end."""
+    if m.n.notes_ends == 1 and m.n.num_ends <= MAX_ENDS:
+        if m.n.num_ends < MAX_ENDS:
+            end = m.ends[m.n.num_ends]
+            end.trie, end.node, end.token, end.offset = 0, 0, token, offset
+        m.n.num_ends += 1
+
+
+@inner
+def keep_ends(m, s):
     """Write the ends that have been noted to `pool`, as the ends of the state `s`, unless its ends are known already."""
-    count, start = wide(arena[tables.n + Counter.NUM_ENDS]), wide(arena[tables.n + Counter.POOL])
-    arena[tables.n + Counter.NUM_ENDS] = TOO_MANY
-    if arena[tables.n + Counter.FAULT] != Fault.NONE or arena[tables.state_ends + REC * s] != 0:
+    count, start = m.n.num_ends, m.n.pool
+    m.n.notes_ends = 0
+    if m.n.fault != Fault.NONE or are_ends_known(m, s):
         return
     if count > MAX_ENDS:
-        arena[tables.state_ends + REC * s] = TOO_MANY
+        m.states[s].has_too_many_ends = 1
         return
-    if start + ENDS + 2 * count > tables.pool_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
+    if start + ENDS_WORDS + END_WORDS * count > m.pool_size:
+        m.n.fault = Fault.FULL_POOL
         return
-    arena[tables.n + Counter.POOL] = start + ENDS + 2 * count
-    arena[tables.pool + start] = count
-    arena[tables.pool + start + 1], arena[tables.pool + start + 2] = (
-        arena[tables.n + Counter.CLEARED],
-        arena[tables.n + Counter.KEPT],
-    )
-    arena[tables.pool + start + 3], arena[tables.pool + start + 4] = (
-        arena[tables.n + Counter.KEPT_END],
-        arena[tables.n + Counter.CLEARED_END],
-    )
-    for k in range(2 * count):
-        arena[tables.pool + start + ENDS + k] = arena[tables.ends + k]
-    arena[tables.state_ends + REC * s] = start
+    m.n.pool, m.states[s].ends = start + ENDS_WORDS + END_WORDS * count, start
+    ends = ends_of(m, s)
+    ends.count = count
+    ends.cleared, ends.kept = m.n.cleared, m.n.kept
+    ends.kept_end, ends.cleared_end = m.n.kept_end, m.n.cleared_end
+    for k in range(count):
+        noted, kept = m.ends[k], end_of(m, s, k)
+        kept.trie, kept.node, kept.token, kept.offset = noted.trie, noted.node, noted.token, noted.offset
+
+
+@inner
+def are_ends_known(m, s):
+    """Whether the ends of a state have been looked for."""
+    return m.states[s].ends != 0 or m.states[s].has_too_many_ends == 1
+
+
+@inner
+def ends_of(m, s):
+    return ends_at(m.pool + m.states[s].ends)
+
+
+@inner
+def end_of(m, s, k):
+    """The k-th end of a state."""
+    return end_at(m.pool + m.states[s].ends + ENDS_WORDS + END_WORDS * k)

@@ -24,8 +24,6 @@ characters (`is_body_exclusive`); and when `max_chars` is at least the longest t
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 
 from ..automaton.determinize import step
@@ -42,20 +40,10 @@ from ..automaton.states import (
     state_of,
     tail_of,
 )
-from ..automaton.tables import (
-    CLASS_WIDTH,
-    DEAD,
-    PATH_WIDTH,
-    REC,
-    STATE_BITS,
-    STATE_MASK,
-    UNKNOWN,
-    Counter,
-    Fault,
-    layout,
-)
+from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
 from ..base.kinds import Kind
-from ..numba_support.jit import entry, inner, pointer, words_at
+from ..numba_support.jit import entry, inner
+from ..numba_support.records import pointer, words_at
 from ..vocabulary.packed_vocabulary import (
     FIRST_LEAD,
     IS_QUOTED,
@@ -68,18 +56,8 @@ from ..vocabulary.packed_vocabulary import (
     is_inside,
 )
 from .mask_rows import clear_tokens, set_tokens
-from .shared_continuations import note_end
+from .shared_continuations import note_end, note_end_inside
 from .uniform_transitions import survives
-
-
-class Path(IntEnum):
-    """The words of a frame of a walk's path; there is one frame at each depth."""
-
-    STATE = 0  # after that many bytes, DEAD along a literal
-    TABLE = 1  # of the children of the node there, 0 when it has none
-    AFTER = 2  # the first node behind its subtree, or behind the literal's
-    OTHER = 3  # the other state, of a walk of two
-
 
 WORTH_A_UNIFORM = 32  # nodes of a subtree for which the run of a state is found out
 _QUOTE = 0x22
@@ -88,84 +66,77 @@ _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walke
 
 
 @inner
-def next_child(arena, tables, vocab, trie, i, state, table, end):
+def next_child(m, vocab, trie, i, state, table, end):
     """Where a walk goes on behind a dead node i: at its next sibling that `state` may read, or at `end` when there is
     none. Without a table of children (table: 0), at the next sibling."""
-    node = wide(vocab[trie + TrieRecord.NODES]) + NODE_WIDTH * i
+    node = vocab[trie + TrieRecord.NODES] + NODE_WIDTH * i
     if table == 0:
-        return wide(vocab[node + 2])
-    row, children = tables.next + wide(state) * 256, wide(vocab[trie + TrieRecord.CHILDREN]) + 256 * wide(table)
+        return vocab[node + 2]
+    row, children = m.next + state * 256, vocab[trie + TrieRecord.CHILDREN] + 256 * table
     for byte in range((vocab[node] & 255) + 1, 256):
-        if arena[row + byte] != DEAD and vocab[children + byte] != 0:
-            return wide(vocab[children + byte]) - 1
-    return wide(end)
+        if row[byte] != DEAD and vocab[children + byte] != 0:
+            return vocab[children + byte] - 1
+    return end
 
 
 @inner
-def walk(arena, tables, vocab, rows, trie, top, state):
+def walk(m, vocab, rows, trie, top, state):
     """Note the tokens below a node of a trie that survive from `state`, as edits of the row. top: the node, -1 for the
     root. Returns the number of nodes visited. On a fault some tokens are missing."""
-    nodes, order, shapes = (
-        wide(vocab[trie + TrieRecord.NODES]),
-        wide(vocab[trie + TrieRecord.ORDER]),
-        wide(vocab[trie + TrieRecord.SHAPES]),
-    )
-    n, i, visited, events, first = wide(vocab[trie + TrieRecord.NUM_NODES]), top + 1, 0, 0, tables.path
-    groups = wide(vocab[trie + TrieRecord.GROUPS])
-    arena[first + Path.TABLE] = 1 if groups == 0 else 0
+    nodes = vocab[trie + TrieRecord.NODES]
+    order = vocab[trie + TrieRecord.ORDER]
+    shapes = vocab[trie + TrieRecord.SHAPES]
+    n, i, visited, events, first = vocab[trie + TrieRecord.NUM_NODES], top + 1, 0, 0, m.path[0]
+    groups = vocab[trie + TrieRecord.GROUPS]
+    first.table = 1 if groups == 0 else 0
     if top >= 0:
-        n, first = wide(vocab[nodes + NODE_WIDTH * top + 2]), tables.path + PATH_WIDTH * wide(vocab[nodes + NODE_WIDTH * top + 1])
-        arena[first + Path.TABLE] = vocab[nodes + NODE_WIDTH * top] >> 8
-    arena[first + Path.STATE], arena[first + Path.AFTER] = state, n
-    if arena[tables.state_literal_left + REC * state] > 0 and groups == 0:
-        i = walk_text(arena, tables, vocab, rows, trie, top, wide(state))
-    pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
-    while i < n and arena[tables.n + Counter.FAULT] == Fault.NONE:
+        n, first = vocab[nodes + NODE_WIDTH * top + 2], m.path[vocab[nodes + NODE_WIDTH * top + 1]]
+        first.table = vocab[nodes + NODE_WIDTH * top] >> 8
+    first.state, first.after = state, n
+    if m.states[state].literal_left > 0 and groups == 0:
+        i = walk_text(m, vocab, rows, trie, top, state)
+    pending_start = pending_end = 0  # tokens of the order that live, not yet set
+    while i < n and m.n.fault == Fault.NONE:
         visited += 1
         node = nodes + NODE_WIDTH * i
         d, byte = vocab[node + 1], vocab[node] & 255
-        above = tables.path + PATH_WIDTH * (d - 1)
-        before = arena[above + Path.STATE]
+        above = m.path[d - 1]
+        before = above.state
         if before == DEAD:
-            i = wide(arena[above + Path.AFTER])
+            i = above.after
             continue
-        if groups != 0 and not reads_alike(arena, tables, wide(before), wide(byte), wide(vocab[groups + byte])):
-            events |= walk_each(arena, tables, vocab, rows, trie, i, wide(before))
-            i = wide(vocab[node + 2])
+        if groups != 0 and not reads_alike(m, before, byte, vocab[groups + byte]):
+            events |= walk_each(m, vocab, rows, trie, i, before)
+            i = vocab[node + 2]
             continue
-        start, end, skip = vocab[node + 3], vocab[node + NODE_WIDTH + 3], wide(vocab[node + 2])
+        start, end, skip = vocab[node + 3], vocab[node + NODE_WIDTH + 3], vocab[node + 2]
         has_shape, begins = shapes != 0 and skip > i + 1, byte >= FIRST_LEAD
-        if (
-            has_shape
-            and begins
-            and groups == 0
-            and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * i, wide(before), skip - i)
-        ):
+        if has_shape and begins and groups == 0 and is_within(m, vocab, shapes + SHAPE_WIDTH * i, before, skip - i):
             end, i = vocab[nodes + NODE_WIDTH * skip + 3], skip
         else:
-            s = arena[tables.next + before * 256 + byte]
+            s = m.next[before * 256 + byte]
             if s == UNKNOWN:
-                s = step(arena, tables, wide(before), wide(byte))
-                if arena[tables.n + Counter.FAULT] != Fault.NONE:
+                s = step(m, before, byte)
+                if m.n.fault != Fault.NONE:
                     break
             if s == DEAD:
-                i = next_child(arena, tables, vocab, trie, i, before, arena[above + Path.TABLE], arena[above + Path.AFTER])
+                i = next_child(m, vocab, trie, i, before, above.table, above.after)
                 continue
             events |= 1 << (s >> STATE_BITS)
             s &= STATE_MASK
             if s == DEAD:
                 i = skip
                 continue
-            if has_shape and not begins and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * i, wide(s), skip - i):
+            if has_shape and not begins and is_within(m, vocab, shapes + SHAPE_WIDTH * i, s, skip - i):
                 end, i = vocab[nodes + NODE_WIDTH * skip + 3], skip
-            elif arena[tables.state_literal_left + REC * s] > 0 and skip > i + 1 and groups == 0:
-                arena[above + PATH_WIDTH + Path.STATE], arena[above + PATH_WIDTH + Path.AFTER] = DEAD, skip
-                i = walk_text(arena, tables, vocab, rows, trie, i, wide(s))
+            elif m.states[s].literal_left > 0 and skip > i + 1 and groups == 0:
+                m.path[d].state, m.path[d].after = DEAD, skip
+                i = walk_text(m, vocab, rows, trie, i, s)
             else:
-                frame = above + PATH_WIDTH
-                arena[frame + Path.STATE], arena[frame + Path.TABLE], arena[frame + Path.AFTER] = s, vocab[node] >> 8, skip
-                if arena[tables.state_accept + REC * s] == 1 and skip > i + 1:
-                    note_end(arena, tables, trie, i)
+                here = m.path[d]
+                here.state, here.table, here.after = s, vocab[node] >> 8, skip
+                if m.states[s].accept == 1 and skip > i + 1:
+                    note_end(m, trie, i)
                 i += 1
         if start != end:
             if start != pending_end:
@@ -173,194 +144,174 @@ def walk(arena, tables, vocab, rows, trie, top, state):
                 pending_start = start
             pending_end = end
     set_tokens(rows, order + pending_start, order + pending_end)
-    arena[tables.state_events + REC * state] |= events
-    arena[tables.n + Counter.VISITED] += visited
+    m.states[state].events |= events
+    m.n.visited += visited
     return visited
 
 
 @inner
-def reads_alike(arena, tables, state, first, end):
+def reads_alike(m, state, first, end):
     """Whether a state has the same transition on all bytes of first..end. False on a fault."""
-    row = tables.next + state * 256
+    row = m.next + state * 256
     for byte in range(first, end):
-        if arena[row + byte] == UNKNOWN:
-            step(arena, tables, state, wide(byte))
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        if row[byte] == UNKNOWN:
+            step(m, state, byte)
+            if m.n.fault != Fault.NONE:
                 return False
-        if arena[row + byte] != arena[row + first]:
+        if row[byte] != row[first]:
             return False
     return True
 
 
 @inner
-def walk_each(arena, tables, vocab, rows, trie, i, state):
+def walk_each(m, vocab, rows, trie, i, state):
     """Note those tokens at node i of a trie by groups, and below it, that survive, each looked at by itself. state: the
     one before the node's byte. Returns the events that the tokens can pass, as bits."""
-    nodes, order, events = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER]), 0
+    nodes, order, events = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER], 0
     node = nodes + NODE_WIDTH * i
-    pending_start = pending_end = wide(0)
+    pending_start = pending_end = 0
     for k in range(vocab[node + 3], vocab[nodes + NODE_WIDTH * vocab[node + 2] + 3]):
         start, end = token_bytes(vocab, vocab[order + k])
-        s, at = wide(state), start + vocab[node + 1] - 1
-        while at < end and s != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE:
-            answer = arena[tables.next + s * 256 + vocab[at]]
+        s, at = state, start + vocab[node + 1] - 1
+        while at < end and s != DEAD and m.n.fault == Fault.NONE:
+            answer = m.next[s * 256 + vocab[at]]
             if answer == UNKNOWN:
-                answer = step(arena, tables, s, wide(vocab[at]))
+                answer = step(m, s, vocab[at])
             events |= 1 << (answer >> STATE_BITS)
-            s, at = wide(answer & STATE_MASK), at + 1
-            if arena[tables.state_accept + REC * s] == 1 and at < end:
-                note_end(arena, tables, -(order + k), at - start)
+            s, at = answer & STATE_MASK, at + 1
+            if m.states[s].accept == 1 and at < end:
+                note_end_inside(m, order + k, at - start)
         if s != DEAD:
             if k != pending_end:
                 set_tokens(rows, order + pending_start, order + pending_end)
-                pending_start = wide(k)
-            pending_end = wide(k) + 1
+                pending_start = k
+            pending_end = k + 1
     set_tokens(rows, order + pending_start, order + pending_end)
     return events
 
 
 @inner
-def walk_rest(arena, tables, vocab, rows, place, offset, state):
+def walk_rest(m, vocab, rows, place, offset, state):
     """Note the token at a place of the packed vocabulary if it survives. state: the one before the token's byte number `offset`."""
     start, end = token_bytes(vocab, vocab[place])
-    s, at, events = wide(state), start + offset, 0
-    while at < end and s != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE:
-        answer = arena[tables.next + s * 256 + vocab[at]]
+    s, at, events = state, start + offset, 0
+    while at < end and s != DEAD and m.n.fault == Fault.NONE:
+        answer = m.next[s * 256 + vocab[at]]
         if answer == UNKNOWN:
-            answer = step(arena, tables, s, wide(vocab[at]))
+            answer = step(m, s, vocab[at])
         events |= 1 << (answer >> STATE_BITS)
-        s, at = wide(answer & STATE_MASK), at + 1
+        s, at = answer & STATE_MASK, at + 1
     if s != DEAD:
         set_tokens(rows, place, place + 1)
-    arena[tables.state_events + REC * state] |= events
+    m.states[state].events |= events
 
 
 @inner
-def is_within(arena, tables, vocab, shape, s, size):
+def is_within(m, vocab, shape, s, size):
     """Whether everything below a trie node (`size` nodes) survives from the state `s`, because it stays inside the
     state's body, or inside what an intersection has for one. In a walk that begins inside a JSON string, tokens with
     control characters are not looked at."""
-    body, first = arena[tables.state_body_class + REC * s], arena[tables.n + Counter.IN_STRING] & (1 - vocab[shape + IS_QUOTED])
+    body, first = m.states[s].body_class, m.n.in_string & (1 - vocab[shape + IS_QUOTED])
     if body >= 0:
-        is_low = vocab[shape] <= min(arena[tables.state_max_chars + REC * s], NO_HEIGHT - 1)
-        return is_low and is_inside(vocab, shape, tables.classes + CLASS_WIDTH * body, arena, first)
+        is_low = vocab[shape] <= min(m.states[s].max_chars, NO_HEIGHT - 1)
+        return is_low and is_inside(vocab, shape, m.classes[body].first_bytes, first)
     if (
-        arena[tables.state_has_no_product + REC * s] == 1
+        m.states[s].has_no_product == 1
         or vocab[shape] >= NO_HEIGHT
-        or (size < WORTH_A_UNIFORM and arena[tables.state_uniform + REC * s] == 0)
+        or (size < WORTH_A_UNIFORM and m.states[s].uniform == 0)
     ):
         return False
-    return survives(arena, tables, vocab, shape, wide(vocab[shape]), wide(s), first)
+    return survives(m, vocab, shape, vocab[shape], s, first)
 
 
 @inner
-def walk_text(arena, tables, vocab, rows, trie, node, s):
+def walk_text(m, vocab, rows, trie, node, s):
     """Note the tokens below a trie node that spell the literal which is all that the state `s` can read. node: -1 for
     the root.
 
-    Returns the node where the walk goes on: behind the literal, else behind the subtree. Writes a frame of `path` for
+    Returns the node where the walk goes on: behind the literal, else behind the subtree. Writes a `Path` for
     every node on the way, so that the walk leaves the subtree when it has done with what is behind the literal.
     """
-    nodes, order, text = (
-        wide(vocab[trie + TrieRecord.NODES]),
-        wide(vocab[trie + TrieRecord.ORDER]),
-        tables.text + arena[tables.state_literal + REC * s],
-    )
-    out = wide(vocab[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(vocab[trie + TrieRecord.NUM_NODES])
-    left, depth = (
-        wide(arena[tables.state_literal_left + REC * s]),
-        wide(vocab[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0),
-    )
-    arena[tables.path + PATH_WIDTH * depth + Path.STATE], arena[tables.path + PATH_WIDTH * depth + Path.AFTER] = DEAD, out
+    nodes, order, text = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER], m.text + m.states[s].literal
+    out = vocab[nodes + NODE_WIDTH * node + 2] if node >= 0 else vocab[trie + TrieRecord.NUM_NODES]
+    left, depth = m.states[s].literal_left, (vocab[nodes + NODE_WIDTH * node + 1] if node >= 0 else 0)
+    m.path[depth].state, m.path[depth].after = DEAD, out
     for k in range(left):
-        node = child_of(vocab, trie, node, arena[text + k])
+        node = child_of(vocab, trie, node, text[k])
         if node < 0:
             return out
         set_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
         depth += 1
-        arena[tables.path + PATH_WIDTH * depth + Path.STATE], arena[tables.path + PATH_WIDTH * depth + Path.AFTER] = DEAD, out
-    behind = wide(vocab[nodes + NODE_WIDTH * node + 2])
+        m.path[depth].state, m.path[depth].after = DEAD, out
+    behind = vocab[nodes + NODE_WIDTH * node + 2]
     if behind == node + 1:
         return out
-    s = after_text(arena, tables, s, left)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+    s = after_text(m, s, left)
+    if m.n.fault != Fault.NONE:
         return out
-    shapes = wide(vocab[trie + TrieRecord.SHAPES])
+    shapes = vocab[trie + TrieRecord.SHAPES]
     begins = vocab[nodes + NODE_WIDTH * node] & 255 >= FIRST_LEAD
-    if shapes != 0 and not begins and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * node, s, behind - node):
+    if shapes != 0 and not begins and is_within(m, vocab, shapes + SHAPE_WIDTH * node, s, behind - node):
         set_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * behind + 3])
         return out
-    if arena[tables.state_accept + REC * s] == 1:
-        note_end(arena, tables, trie, node)
-    frame = tables.path + PATH_WIDTH * depth
-    arena[frame + Path.STATE], arena[frame + Path.TABLE], arena[frame + Path.AFTER] = (
-        s,
-        vocab[nodes + NODE_WIDTH * node] >> 8,
-        behind,
-    )
+    if m.states[s].accept == 1:
+        note_end(m, trie, node)
+    here = m.path[depth]
+    here.state, here.table, here.after = s, vocab[nodes + NODE_WIDTH * node] >> 8, behind
     return node + 1
 
 
 @inner
-def without_literals(arena, tables, state):
+def without_literals(m, state):
     """The state of the items of `state` that are no literals, if it has several literals, such as the names that a key
     may have; DEAD when there are no other items.
 
     `state` itself where it has few literals, and where it has a body: exits that are cleared before a tail
     (`keep_ends`) would clear literals too.
     """
-    if arena[tables.state_body_class + REC * state] >= 0:
-        return wide(state)
-    start, length = items_of(arena, tables, state)
-    count = wide(0)
+    if m.states[state].body_class >= 0:
+        return state
+    start, length = items_of(m, state)
+    count = 0
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        if arena[tables.kind + REC * head_of(arena, tables, item)] != Kind.LITERAL:
-            arena[tables.items + count] = item
+        item = m.pool[j]
+        if m.nodes[head_of(m, item)].kind != Kind.LITERAL:
+            m.items[count] = item
             count += 1
-    if length - count < _SEVERAL or arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(state)
-    return intern_state(arena, tables, count, wide(NO_BODY), wide(0))
+    if length - count < _SEVERAL or m.n.fault != Fault.NONE:
+        return state
+    return intern_state(m, count, NO_BODY, 0, 0)
 
 
 @inner
-def walk_literals(arena, tables, vocab, rows, state, are_noted):
+def walk_literals(m, vocab, rows, state, are_noted):
     """Note the tokens that survive from a state along its literals. Each literal is walked by itself; otherwise a state
     would be made for every byte of each of them. On a fault some tokens are missing.
 
     are_noted: whether the tokens that end before the first quote are noted already.
     """
-    start, length = plain_items(arena, tables, state)
-    tail = tail_of(arena, tables, state)
+    start, length = plain_items(m, state)
+    tail = tail_of(m, state)
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        if (
-            arena[tables.kind + REC * head_of(arena, tables, item)] == Kind.LITERAL
-            and arena[tables.n + Counter.FAULT] == Fault.NONE
-        ):
-            arena[tables.state_events + REC * state] |= walk_literal(
-                arena, tables, vocab, rows, wide(vocab[Header.TRIE]), item, tail, not are_noted
-            )
+        item = m.pool[j]
+        if m.nodes[head_of(m, item)].kind == Kind.LITERAL and m.n.fault == Fault.NONE:
+            m.states[state].events |= walk_literal(m, vocab, rows, vocab[Header.TRIE], item, tail, not are_noted)
 
 
 @inner
-def walk_literal(arena, tables, vocab, rows, trie, item, tail, is_noted):
+def walk_literal(m, vocab, rows, trie, item, tail, is_noted):
     """Note the tokens that survive along one item that begins with a literal, with `tail` behind it (EMPTY for none).
     Returns the events that tokens can pass behind the literal, as bits.
 
     is_noted: False if the tokens that end before its first quote are noted already.
     """
-    nodes, order, literal_ = (
-        wide(vocab[trie + TrieRecord.NODES]),
-        wide(vocab[trie + TrieRecord.ORDER]),
-        head_of(arena, tables, item),
-    )
-    text, node = tables.text + wide(arena[tables.a + REC * literal_]), wide(-1)
-    for k in range(wide(arena[tables.b + REC * literal_])):
-        node = child_of(vocab, trie, node, arena[text + k])
+    nodes, order, literal_ = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER], head_of(m, item)
+    text, node = m.text + m.nodes[literal_].a, -1
+    for k in range(m.nodes[literal_].b):
+        node = child_of(vocab, trie, node, text[k])
         if node < 0:
-            return wide(0)
-        is_noted = is_noted or arena[text + k] == _QUOTE
+            return 0
+        is_noted = is_noted or text[k] == _QUOTE
         if is_noted:
             set_tokens(
                 rows,
@@ -368,74 +319,62 @@ def walk_literal(arena, tables, vocab, rows, trie, item, tail, is_noted):
                 order + vocab[nodes + NODE_WIDTH * node + NODE_WIDTH + 3],
             )
     if vocab[nodes + NODE_WIDTH * node + 2] == node + 1:
-        return wide(0)
-    after = state_of(
-        arena,
-        tables,
-        wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
-    )
+        return 0
+    after = state_of(m, m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY)
     if tail != EMPTY:
-        after = framed(arena, tables, after, tail)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(0)
-    if arena[tables.state_accept + REC * after] == 1:
-        note_end(arena, tables, trie, node)
-    walk(arena, tables, vocab, rows, trie, node, after)
-    return wide(arena[tables.state_events + REC * after])
+        after = framed(m, after, tail)
+    if m.n.fault != Fault.NONE:
+        return 0
+    if m.states[after].accept == 1:
+        note_end(m, trie, node)
+    walk(m, vocab, rows, trie, node, after)
+    return m.states[after].events
 
 
 @inner
-def walk_difference(arena, tables, vocab, rows, state, base_state):
+def walk_difference(m, vocab, rows, state, base_state):
     """Note the edits that turn the mask of the state `base_state` into the mask of `state`. Only the subtrees that lead the
     two to different states are walked; frames with the same tail are walked as their inner states, until one of these
     is complete.
 
     Returns False when it gives up, because the two differ in too much. On a fault edits are missing.
     """
-    trie = wide(vocab[Header.TRIE])
-    nodes, order = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER])
-    is_inside_frame = have_one_tail(arena, tables, state, base_state)
-    arena[tables.path + Path.STATE] = inner_of(arena, tables, state) if is_inside_frame else state
-    arena[tables.path + Path.OTHER] = inner_of(arena, tables, base_state) if is_inside_frame else base_state
-    n, i, visited, events = (
-        wide(vocab[trie + TrieRecord.NUM_NODES]),
-        wide(0),
-        0,
-        wide(arena[tables.state_events + REC * base_state]),
-    )
+    trie = vocab[Header.TRIE]
+    nodes, order = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER]
+    is_inside_frame = have_one_tail(m, state, base_state)
+    m.path[0].state = inner_of(m, state) if is_inside_frame else state
+    m.path[0].other = inner_of(m, base_state) if is_inside_frame else base_state
+    n, i, visited, events = vocab[trie + TrieRecord.NUM_NODES], 0, 0, m.states[base_state].events
     while i < n:
         visited += 1
         if visited > _FAR_APART:
             return False
         node = nodes + NODE_WIDTH * i
         d, byte = vocab[node + 1], vocab[node] & 255
-        above = tables.path + PATH_WIDTH * (d - 1)
-        s, other = (
-            arena[tables.next + arena[above + Path.STATE] * 256 + byte],
-            arena[tables.next + arena[above + Path.OTHER] * 256 + byte],
-        )
+        above = m.path[d - 1]
+        s, other = m.next[above.state * 256 + byte], m.next[above.other * 256 + byte]
         if s == UNKNOWN:
-            s = step(arena, tables, wide(arena[above + Path.STATE]), wide(byte))
+            s = step(m, above.state, byte)
         if other == UNKNOWN:
-            other = step(arena, tables, wide(arena[above + Path.OTHER]), wide(byte))
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+            other = step(m, above.other, byte)
+        if m.n.fault != Fault.NONE:
             return True
         if s == other:
-            i = wide(vocab[node + 2])
+            i = vocab[node + 2]
             continue
         if s & STATE_MASK != DEAD:
             events |= 1 << (s >> STATE_BITS)
         s, other = s & STATE_MASK, other & STATE_MASK
-        if is_inside_frame and (arena[tables.state_accept + REC * s] == 1 or arena[tables.state_accept + REC * other] == 1):
+        if is_inside_frame and (m.states[s].accept == 1 or m.states[other].accept == 1):
             return False
-        arena[above + PATH_WIDTH + Path.STATE], arena[above + PATH_WIDTH + Path.OTHER] = s, other
+        m.path[d].state, m.path[d].other = s, other
         if s == DEAD:
             clear_tokens(rows, order + vocab[node + 3], order + vocab[node + NODE_WIDTH + 3])
         else:
             set_tokens(rows, order + vocab[node + 3], order + vocab[node + NODE_WIDTH + 3])
         i += 1
-    arena[tables.state_events + REC * state] = events
-    arena[tables.n + Counter.VISITED] += visited
+    m.states[state].events = events
+    m.n.visited += visited
     return True
 
 
@@ -443,8 +382,7 @@ def walk_difference(arena, tables, vocab, rows, state, base_state):
 def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
     """Fill ends[k] with the state that token order[k] leads to, DEAD when it does not survive. Returns the number of
     nodes visited."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
+    m = tables_at(arena_address)
     path = np.empty(max_depth + 1, np.int32)
     path[0] = state
     ends[:] = DEAD
@@ -452,10 +390,10 @@ def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
     while i < n:
         visited += 1
         d = depth[i]
-        s = arena[tables.next + path[d - 1] * 256 + byte[i]]
+        s = m.next[path[d - 1] * 256 + byte[i]]
         if s == UNKNOWN:
-            s = step(arena, tables, wide(path[d - 1]), wide(byte[i]))
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+            s = step(m, wide(path[d - 1]), wide(byte[i]))
+            if m.n.fault != Fault.NONE:
                 return visited
         s &= STATE_MASK
         if s == DEAD:
@@ -468,25 +406,25 @@ def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
 
 
 @inner
-def run_bytes(arena, tables, s, data, start, end):
+def run_bytes(m, s, data, start, end):
     """(state, number of bytes read) behind data[start:end] from the state `s`; DEAD when they do not survive, and on a
     fault."""
     i = wide(start)
     while i < end:
-        left = min(wide(arena[tables.state_literal_left + REC * s]), end - i)
+        left = min(m.states[s].literal_left, end - i)
         if left > 0:
             for k in range(left):
-                if data[i + k] != arena[tables.text + arena[tables.state_literal + REC * s] + k]:
-                    return wide(DEAD), i + k - start
-            s, i = after_text(arena, tables, s, left), i + left
+                if data[i + k] != m.text[m.states[s].literal + k]:
+                    return DEAD, i + k - start
+            s, i = after_text(m, s, left), i + left
         else:
-            answer = arena[tables.next + s * 256 + data[i]]
+            answer = m.next[s * 256 + data[i]]
             if answer == UNKNOWN:
-                after, count = leap(arena, tables, wide(s), data, i, end)
+                after, count = leap(m, wide(s), data, i, end)
                 if count > 0:
                     s, i = after, i + count
                     continue
-                answer = step(arena, tables, wide(s), wide(data[i]))
+                answer = step(m, wide(s), wide(data[i]))
             s = wide(answer & STATE_MASK)
             i += 1
         if s == DEAD:
@@ -497,54 +435,50 @@ def run_bytes(arena, tables, s, data, start, end):
 @entry(data="const uint8[:]")
 def run(arena_address, state, data):
     """(state, number of bytes read) behind `data` (uint8 array); DEAD when it does not survive, and on a fault."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    return run_bytes(arena, tables, wide(state), pointer(data), wide(0), wide(data.size))
+    m = tables_at(arena_address)
+    return run_bytes(m, state, pointer(data), 0, wide(data.size))
 
 
 @entry(states="const int32[:]", tokens="const int32[:]", out="int32[:]")
 def advance(arena_address, vocab_address, states, tokens, out):
     """Fill out[k] with the state behind token tokens[k] from states[k], DEAD when it does not survive. Stops at a
     fault."""
-    arena, vocab = words_at(arena_address), words_at(vocab_address)
-    tables = layout(arena)
+    m, vocab = tables_at(arena_address), words_at(vocab_address)
     for k in range(states.size):
         start, end = token_bytes(vocab, tokens[k])
-        out[k] = run_bytes(arena, tables, wide(states[k]), vocab, start, end)[0] if start < end else DEAD
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        out[k] = run_bytes(m, wide(states[k]), vocab, start, end)[0] if start < end else DEAD
+        if m.n.fault != Fault.NONE:
             return
 
 
 @entry
 def advance_one(arena_address, vocab_address, state, token):
     """The state behind a token, DEAD when it does not survive, and on a fault."""
-    arena, vocab = words_at(arena_address), words_at(vocab_address)
-    tables = layout(arena)
+    m, vocab = tables_at(arena_address), words_at(vocab_address)
     start, end = token_bytes(vocab, token)
-    return run_bytes(arena, tables, wide(state), vocab, start, end)[0] if start < end else wide(DEAD)
+    return run_bytes(m, state, vocab, start, end)[0] if start < end else DEAD
 
 
 @inner
 def token_bytes(vocab, token):
     """(start, end) of the bytes of a token in the packed vocabulary."""
-    offsets = vocab[Header.OFFSETS] + wide(token)
-    return wide(vocab[Header.BYTES]) + vocab[offsets], wide(vocab[Header.BYTES]) + vocab[offsets + 1]
+    offsets = vocab[Header.OFFSETS] + token
+    return vocab[Header.BYTES] + vocab[offsets], vocab[Header.BYTES] + vocab[offsets + 1]
 
 
 @entry
 def only_byte(arena_address, state):
     """The one byte that may come in a state, -1 when there are several or the text may end. The caller looks for
     faults."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    if arena[tables.state_accept + REC * state] == 1:
+    m = tables_at(arena_address)
+    if m.states[state].accept == 1:
         return -1
     found = -1
     for byte in range(256):
-        answer = arena[tables.next + state * 256 + byte]
+        answer = m.next[state * 256 + byte]
         if answer == UNKNOWN:
-            answer = step(arena, tables, wide(state), wide(byte))
-            if arena[tables.n + Counter.FAULT] != Fault.NONE:
+            answer = step(m, state, byte)
+            if m.n.fault != Fault.NONE:
                 return -1
         if answer & STATE_MASK != DEAD:
             if found >= 0:

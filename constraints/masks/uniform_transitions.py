@@ -6,7 +6,7 @@ all excluded names any character leads back to the same state, and in a bounded 
 to a state with one fewer to come. So whether all strings of some characters survive is a question of a few states, and
 the walk may take their subtrees whole.
 
-    `uniform_of` a state = (the state where most characters lead to, the set of first bytes of the characters that do)
+    `Uniform` of a state = (the state where most characters lead to, the set of first bytes of the characters that do)
 
 An intersection of two endless texts, in one of which something has to stand somewhere (a pattern without anchors), goes
 to ever other states. But each of them still has what it had before its first character: if both texts can be completed
@@ -21,15 +21,7 @@ from ..automaton.closures import ENDLESS
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import NO_BODY, head_of, intern_node, wide
 from ..automaton.states import items_of, state_of
-from ..automaton.tables import (
-    CLASS_WIDTH,
-    DEAD,
-    REC,
-    STATE_BITS,
-    UNKNOWN,
-    Counter,
-    Fault,
-)
+from ..automaton.tables import DEAD, STATE_BITS, UNIFORM_WORDS, UNKNOWN, Fault, uniform_at
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from ..vocabulary.packed_vocabulary import FIRST_LEAD, SET_WORDS, is_inside
@@ -38,7 +30,7 @@ FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 
 
 @inner
-def survives(arena, tables, vocab, shape, height, s, first):
+def survives(m, vocab, shape, height, s, first):
     """Whether all strings of at most `height` characters that begin with the bytes in a shape's set survive from the
     state `s`.
 
@@ -46,113 +38,116 @@ def survives(arena, tables, vocab, shape, height, s, first):
     states; and on a fault.
     """
     for _ in range(height):
-        uniform = uniform_of(arena, tables, s)
-        if uniform == 0 or not is_inside(vocab, shape, uniform + 1, arena, first):
+        if not knows_uniform(m, s):
             return False
-        if arena[uniform] == s:
+        uniform = uniform_of(m, s)
+        if not is_inside(vocab, shape, uniform.first_bytes, first):
+            return False
+        if uniform.following == s:
             return True
-        s = wide(arena[uniform])
+        s = uniform.following
     return True
 
 
 @inner
-def uniform_of(arena, tables, s):
-    """The offset in `arena` of what is uniform in a state, made when first asked for: the next state, then the set of first
-    bytes (see packed_vocabulary.py) of the characters that lead to it. 0 on a fault. If the next state is `s` itself, all strings
-    of such characters survive from it."""
-    if arena[tables.state_uniform + REC * s] == 0:
-        words, body = np.zeros(SET_WORDS, np.int32), endless_body(arena, tables, s)
-        following = majority(arena, tables, s) if body == NO_BODY else wide(s)
+def uniform_of(m, s):
+    return uniform_at(m.pool + m.states[s].uniform)
+
+
+@inner
+def knows_uniform(m, s):
+    """Make what is uniform in a state, when first asked for. False on a fault. If it leads back to the state, all strings of such
+    characters survive from it."""
+    if m.states[s].uniform == 0:
+        words, body = np.zeros(SET_WORDS, np.int32), endless_body(m, s)
+        following = majority(m, s) if body == NO_BODY else wide(s)
         if body != NO_BODY:
             for k in range(SET_WORDS):
-                words[k] = arena[tables.classes + CLASS_WIDTH * body + k]
+                words[k] = m.classes[body].first_bytes[k]
         elif following != DEAD:
             for byte in range(0x80):
-                if transition(arena, tables, s, byte) == following:
+                if transition(m, s, byte) == following:
                     words[byte >> 5] |= np.int32(np.int64(1) << (byte & 31))
             for lead in range(0xC2, 0xF5):
-                if leads_to(arena, tables, s, lead, following):
+                if leads_to(m, s, lead, following):
                     position = lead - FIRST_LEAD + 0x80
                     words[position >> 5] |= np.int32(np.int64(1) << (position & 31))
-        start = wide(arena[tables.n + Counter.POOL])
-        if arena[tables.n + Counter.FAULT] == Fault.NONE and start + 1 + SET_WORDS > tables.pool_size:
-            arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(0)
-        arena[tables.pool + start] = following
+        start = m.n.pool
+        if m.n.fault == Fault.NONE and start + UNIFORM_WORDS > m.pool_size:
+            m.n.fault = Fault.FULL_POOL
+        if m.n.fault != Fault.NONE:
+            return False
+        m.n.pool, m.states[s].uniform = start + UNIFORM_WORDS, start
+        uniform = uniform_of(m, s)
+        uniform.following = following
         for k in range(SET_WORDS):
-            arena[tables.pool + start + 1 + k] = words[k]
-        arena[tables.n + Counter.POOL], arena[tables.state_uniform + REC * s] = start + 1 + SET_WORDS, start
-    return tables.pool + wide(arena[tables.state_uniform + REC * s])
+            uniform.first_bytes[k] = words[k]
+    return True
 
 
 @inner
-def endless_body(arena, tables, s):
+def endless_body(m, s):
     """The body class of which all strings survive from a state because both operands of an intersection repeat it
     endlessly; NO_BODY when there is none, and on a fault."""
-    if arena[tables.state_has_no_product + REC * s] == 1:
-        return wide(NO_BODY)
-    start, length = items_of(arena, tables, s)
+    if m.states[s].has_no_product == 1:
+        return NO_BODY
+    start, length = items_of(m, s)
     for j in range(length):
-        item = wide(arena[tables.pool + start + j])
-        product = head_of(arena, tables, item)
-        if arena[tables.kind + REC * product] != Kind.PRODUCT or arena[tables.c + REC * product] != Kind.BOTH:
+        item = m.pool[start + j]
+        product = head_of(m, item)
+        if m.nodes[product].kind != Kind.PRODUCT or m.nodes[product].c != Kind.BOTH:
             continue
-        x, y = wide(arena[tables.a + REC * product]), wide(arena[tables.b + REC * product])
-        body = wide(arena[tables.state_body_class + REC * x])
-        if body == NO_BODY or arena[tables.state_body_class + REC * y] != body:
+        x, y = m.nodes[product].a, m.nodes[product].b
+        body = m.states[x].body_class
+        if body == NO_BODY or m.states[y].body_class != body:
             continue
-        loop_x, loop_y = endless_part(arena, tables, x, body), endless_part(arena, tables, y, body)
-        if loop_x != DEAD and loop_y != DEAD and can_be_completed(arena, tables, loop_x, loop_y):
+        loop_x, loop_y = endless_part(m, x, body), endless_part(m, y, body)
+        if loop_x != DEAD and loop_y != DEAD and can_be_completed(m, loop_x, loop_y):
             return body
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(NO_BODY)
-    return wide(NO_BODY)
+        if m.n.fault != Fault.NONE:
+            return NO_BODY
+    return NO_BODY
 
 
 @inner
-def endless_part(arena, tables, s, body):
+def endless_part(m, s, body):
     """The state behind any character of a body class, of an item of `s` that repeats the class endlessly; DEAD without
     such an item."""
-    if arena[tables.state_max_chars + REC * s] < ENDLESS:
-        return wide(DEAD)
-    start, length = items_of(arena, tables, s)
+    if m.states[s].max_chars < ENDLESS:
+        return DEAD
+    start, length = items_of(m, s)
     for j in range(length):
-        item = wide(arena[tables.pool + start + j])
-        own = head_of(arena, tables, item)
-        if (
-            arena[tables.kind + REC * own] == Kind.CLASS
-            and arena[tables.body_class + REC * own] == body
-            and arena[tables.kind + REC * item] == Kind.SEQ
-        ):
-            rest = wide(arena[tables.b + REC * item])
-            loop = head_of(arena, tables, rest)
+        item = m.pool[start + j]
+        own = head_of(m, item)
+        if m.nodes[own].kind == Kind.CLASS and m.nodes[own].body_class == body and m.nodes[item].kind == Kind.SEQ:
+            rest = m.nodes[item].b
+            loop = head_of(m, rest)
             if (
-                arena[tables.kind + REC * loop] == Kind.REPEAT
-                and arena[tables.body_class + REC * arena[tables.a + REC * loop]] == body
-                and arena[tables.c + REC * loop] < 0
+                m.nodes[loop].kind == Kind.REPEAT
+                and m.nodes[m.nodes[loop].a].body_class == body
+                and m.nodes[loop].c < 0
             ):
-                return state_of(arena, tables, rest)
-    return wide(DEAD)
+                return state_of(m, rest)
+    return DEAD
 
 
 @inner
-def can_be_completed(arena, tables, x, y):
+def can_be_completed(m, x, y):
     """Whether two states have a text in common. False on a fault."""
-    product = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, wide(Kind.BOTH))
-    if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * product] == UNKNOWN:
-        push_request(arena, tables, product, wide(SEARCH))
-        serve_requests(arena, tables)
-    return arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * product] < INFINITE
+    product = intern_node(m, Kind.PRODUCT, x, y, Kind.BOTH)
+    if m.n.fault == Fault.NONE and m.nodes[product].size == UNKNOWN:
+        push_request(m, product, SEARCH)
+        serve_requests(m)
+    return m.n.fault == Fault.NONE and m.nodes[product].size < INFINITE
 
 
 @inner
-def majority(arena, tables, s):
+def majority(m, s):
     """The state to which most printable characters lead, if that is more than half of them; else any state (Boyer and
     Moore 1981)."""
-    found, votes = wide(DEAD), 0
+    found, votes = DEAD, 0
     for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
-        after = transition(arena, tables, s, byte)
+        after = transition(m, s, byte)
         if after == DEAD:
             continue
         if votes == 0:
@@ -162,36 +157,36 @@ def majority(arena, tables, s):
 
 
 @inner
-def leads_to(arena, tables, s, lead, following):
+def leads_to(m, s, lead, following):
     """Whether all characters of several bytes that begin with `lead` lead to the state `following` (RFC 3629, section
     4)."""
-    low, high = wide(0x80), wide(0xBF)
+    low, high = 0x80, 0xBF
     if lead == 0xE0:
-        low = wide(0xA0)
+        low = 0xA0
     elif lead == 0xED:
-        high = wide(0x9F)
+        high = 0x9F
     elif lead == 0xF0:
-        low = wide(0x90)
+        low = 0x90
     elif lead == 0xF4:
-        high = wide(0x8F)
-    at = transition(arena, tables, s, lead)
+        high = 0x8F
+    at = transition(m, s, lead)
     for _ in range(1 if lead < 0xE0 else 2 if lead < 0xF0 else 3):
         if at == DEAD:
             return False
-        after = transition(arena, tables, at, low)
+        after = transition(m, at, low)
         for byte in range(low + 1, high + 1):
-            if transition(arena, tables, at, byte) != after:
+            if transition(m, at, byte) != after:
                 return False
-        at, low, high = after, wide(0x80), wide(0xBF)
+        at, low, high = after, 0x80, 0xBF
     return at == following
 
 
 @inner
-def transition(arena, tables, s, byte):
+def transition(m, s, byte):
     """The state behind a byte; DEAD where an event is passed, and on a fault."""
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
-        return wide(DEAD)
-    answer = wide(arena[tables.next + s * 256 + byte])
+    if m.n.fault != Fault.NONE:
+        return DEAD
+    answer = m.next[s * 256 + byte]
     if answer == UNKNOWN:
-        answer = step(arena, tables, wide(s), wide(byte))
-    return answer if answer >> STATE_BITS == 0 else wide(DEAD)
+        answer = step(m, s, byte)
+    return answer if answer >> STATE_BITS == 0 else DEAD

@@ -12,9 +12,9 @@ and literals.
 
 from __future__ import annotations
 
-from ..automaton.nodes import EMPTY, NO_BODY, head_of, join, wide
+from ..automaton.nodes import EMPTY, head_of, join
 from ..automaton.states import framed, plain_items, state_of, tail_of
-from ..automaton.tables import DEAD, REC, Counter, Fault
+from ..automaton.tables import DEAD, Fault
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
@@ -22,50 +22,40 @@ from .mask_rows import clear_tokens
 
 
 @inner
-def unlisted_of(arena, tables, state):
-    """The UNLISTED node of a state, if all its other items begin with literals; 0 when there is none."""
-    return wide(arena[tables.state_max_chars + REC * state]) if arena[tables.state_body_class + REC * state] == NO_BODY else wide(0)
-
-
-@inner
-def state_of_any(arena, tables, state, unlisted):
+def state_of_any(m, state, unlisted):
     """The state whose only item is the body of an UNLISTED node (any key), with the tail that the node has in `state`.
     DEAD on a fault."""
-    start, length = plain_items(arena, tables, state)
+    start, length = plain_items(m, state)
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        if head_of(arena, tables, item) == unlisted:
-            tail = wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY)
-            base_state = state_of(arena, tables, join(arena, tables, wide(arena[tables.b + REC * unlisted]), tail))
-            outer = tail_of(arena, tables, state)
-            return (
-                base_state
-                if outer == EMPTY or arena[tables.n + Counter.FAULT] != Fault.NONE
-                else framed(arena, tables, base_state, outer)
-            )
-    return wide(DEAD)
+        item = m.pool[j]
+        if head_of(m, item) == unlisted:
+            tail = m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY
+            base_state = state_of(m, join(m, m.nodes[unlisted].b, tail))
+            outer = tail_of(m, state)
+            return base_state if outer == EMPTY or m.n.fault != Fault.NONE else framed(m, base_state, outer)
+    return DEAD
 
 
 @inner
-def clear_words(arena, tables, vocab, rows, unlisted):
+def clear_words(m, vocab, rows, unlisted):
     """Note that tokens which spell the rest of a word do not survive. unlisted: the node that holds the words."""
-    words = wide(arena[tables.a + REC * unlisted])
-    read = wide(arena[tables.c + REC * words])
-    for k in range(arena[tables.b + REC * words]):
-        row = tables.lists + wide(arena[tables.a + REC * words]) + 2 * k
-        clear_spelled(arena, vocab, rows, tables.text + wide(arena[row]) + read, wide(arena[row + 1]) - read, wide(-1))
+    words = m.nodes[unlisted].a
+    read = m.nodes[words].c
+    for k in range(m.nodes[words].b):
+        row = m.lists + m.nodes[words].a + 2 * k
+        clear_spelled(vocab, rows, m.text + row[0] + read, row[1] - read, -1)
 
 
 @inner
-def clear_spelled(arena, vocab, rows, at, size, last):
-    """Note that tokens which begin with the bytes arena[at : at + size], and then the byte `last` unless that is -1, do not
+def clear_spelled(vocab, rows, text, size, last):
+    """Note that tokens which begin with the bytes text[:size], and then the byte `last` unless that is -1, do not
     survive."""
-    trie, node = wide(vocab[Header.TRIE]), wide(-1)
-    nodes, order = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER])
+    trie, node = vocab[Header.TRIE], -1
+    nodes, order = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER]
     for k in range(size if last < 0 else size + 1):
-        node = child_of(vocab, trie, node, wide(arena[at + k]) if k < size else wide(last))
+        node = child_of(vocab, trie, node, text[k] if k < size else last)
         if node < 0:
             return
     if node >= 0:
-        skip = wide(vocab[nodes + NODE_WIDTH * node + 2])
+        skip = vocab[nodes + NODE_WIDTH * node + 2]
         clear_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * skip + 3])

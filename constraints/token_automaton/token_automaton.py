@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from ..automaton import counter_abstraction, determinize, pumping, shortest_completion
 from ..automaton.assembly import assemble, repeated_units, restore
 from ..automaton.nodes import EMPTY, NO_BODY
-from ..automaton.states import Frame
-from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, NO_CLASS, Counter
+from ..automaton.tables import DEAD, NO_CLASS
 from ..base.errors import ConstraintError
 from ..base.kinds import INFINITE
 from ..grammar.expression import Event, Grammar, Kind, Node, Rule
@@ -136,15 +135,15 @@ class TokenAutomaton:
         return int(self._machine.call(determinize.start_state, node))
 
     def is_accepting(self, state: State) -> bool:
-        return bool(self._machine.table("state_accept")[state])
+        return bool(self._machine.states("accept")[state])
 
     def cost(self, state: State) -> int:
         """A number of tokens that suffices to finish; INFINITE when the vocabulary cannot."""
-        return int(self._machine.table("state_cost")[state])
+        return int(self._machine.states("cost")[state])
 
     def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         """`cost` of many states."""
-        costs: NDArray[np.int32] = self._machine.table("state_cost")[states]
+        costs: NDArray[np.int32] = self._machine.states("cost")[states]
         return costs
 
     def run(self, state: State, data: bytes) -> tuple[State, int]:
@@ -166,7 +165,7 @@ class TokenAutomaton:
     @property
     def may_grow(self) -> bool:
         """Whether rules are called, so that what is kept of a text may grow with it."""
-        return bool(self._machine.table("n")[Counter.CALLS])
+        return bool(self._machine.n.calls)
 
     def pump(self, period: int, seed: int, at: int, end: int, most_work: int, pumped: Pumped) -> int:
         """The length of a text that is made up from its byte `at` on, see pumping.py."""
@@ -191,7 +190,7 @@ class TokenAutomaton:
     def costs_after(self, state: State) -> NDArray[np.int32]:
         """The costs of the states that tokens lead to. All tokens that stay inside the state's body count once, with a
         cost that none exceeds."""
-        body_id = int(self._machine.table("state_body_class")[state])
+        body_id = int(self._machine.states("body_class")[state])
         body = self.shared_vocabulary.body(self._body_classes[body_id]) if body_id != NO_BODY else None
         inside = None if body is None else self._cost_inside(state, body_id, body.longest)
         ends, _ = self.end_states(state, None if body is None or inside is None else body.residual)
@@ -202,11 +201,11 @@ class TokenAutomaton:
         """A number of tokens that suffices behind any token inside a state's body, because a repetition that is longer
         than all of them goes on; None when there is no such repetition. A token may end inside of a character, of which
         three bytes are missing."""
-        self.row_number(state)  # finds out `state_body_is_exclusive`, where that matters
+        self.row_number(state)  # finds out `body_is_exclusive`, where that matters
         items = self._items(state)
         names = ("kind", "a", "b", "c", "body_class", "cost")
-        kind, a, b, c, unit, cost = (self._machine.table(name) for name in names)
-        max_chars, is_exclusive = (int(self._machine.table(name)[state]) for name in ("state_max_chars", "state_body_is_exclusive"))
+        kind, a, b, c, unit, cost = (self._machine.nodes(name) for name in names)
+        max_chars, is_exclusive = (int(self._machine.states(name)[state]) for name in ("max_chars", "body_is_exclusive"))
         needed = min(longest, max_chars) if is_exclusive == 1 else longest  # longer tokens do not survive
         found: list[int] = []
         for item in items:
@@ -228,7 +227,7 @@ class TokenAutomaton:
     @cached_property
     def counts_far(self) -> bool:
         """Whether a counter of the grammar is so long that it would be taken for a count that was given up."""
-        kind, low, high = (self._machine.table(name)[: len(self.grammar)] for name in ("kind", "b", "c"))
+        kind, low, high = (self._machine.nodes(name)[: len(self.grammar)] for name in ("kind", "b", "c"))
         return bool(((kind == Kind.REPEAT) & (np.maximum(low, high) >= counter_abstraction.MANY)).any())
 
     # -- masks ------------------------------------------------------------------------------------------------------
@@ -239,7 +238,7 @@ class TokenAutomaton:
 
     def row_number(self, state: State, held: int = 0) -> int:
         """The number of the mask row of a state, or of a state and the register `held` when the automaton remembers."""
-        confined = None if self._spells_every_byte or self._machine.table("state_row")[state] else self._completable(state)
+        confined = None if self._spells_every_byte or self._machine.states("row")[state] else self._completable(state)
         completable = 0 if confined is None else int(confined.ctypes.data)
         while True:
             number, wanted = self._machine.call(
@@ -255,7 +254,7 @@ class TokenAutomaton:
     def _build_tables(self, body_id: int) -> None:
         """Build the tables of a body class in which masks were made without them, if that has happened often enough."""
         tables = self.shared_vocabulary.tables_wanted(self._body_classes[body_id])
-        self._machine.table("classes")[CLASS_WIDTH * body_id + CLASS_TABLES] = tables
+        self._machine.body_class(body_id).tables = tables
 
     def drop_rows(self) -> bool:
         """Forget all mask rows if they take more than `limits.row_bytes`; returns whether that was done. States stay
@@ -263,14 +262,14 @@ class TokenAutomaton:
         if self.rows.nbytes <= self.limits.row_bytes:
             return False
         self.rows = MaskRows(self.shared_vocabulary.words, self.shared_vocabulary.trie.order.size)
-        self._machine.table("state_row")[: self.num_states + 1] = 0
+        self._machine.states("row")[: self.num_states + 1] = 0
         return True
 
     def _completable(self, state: State) -> NDArray[np.uint32]:
         """The tokens behind which the vocabulary can finish, uint32 [words], for vocabularies in which some byte is no
         token."""
         ends, _ = self.end_states(state)
-        costs = self._machine.table("state_cost")[ends]
+        costs = self._machine.states("cost")[ends]
         return self.shared_vocabulary.mask_of(self.shared_vocabulary.trie.order[(ends != DEAD) & (costs < INFINITE)])
 
     @staticmethod
@@ -308,8 +307,8 @@ class TokenAutomaton:
     def key_place(self, held: int) -> int | None:
         """The frame of the object whose key is being read, which has the object's keys; None outside of keys, and
         inside of unique items."""
-        frame, mode = (int(self._machine.table(name)[held]) for name in ("a", "b"))
-        is_recorded = self._machine.table("c")[frame] != seen_values.NIL
+        frame, mode = (int(self._machine.nodes(name)[held]) for name in ("a", "b"))
+        is_recorded = self._machine.nodes("c")[frame] != seen_values.NIL
         return frame if mode in (TextMode.IN_KEY, TextMode.KEY_ESCAPE) and not is_recorded else None
 
     def extra_cost(self, state: State, held: int) -> int:
@@ -348,7 +347,7 @@ class TokenAutomaton:
     @cached_property
     def most_extra(self) -> int:
         """The greatest number that `judge` and `extra_cost` give."""
-        return max(1, int(self._machine.table("n")[Counter.ITEM_GAP])) if self.remembers else 0
+        return max(1, self._machine.n.item_gap) if self.remembers else 0
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -364,7 +363,7 @@ class TokenAutomaton:
         """A byte that some literal, or every completion, needs and no token of the vocabulary spells; None if there is none."""
         if self.shared_vocabulary.spells_every_byte:
             return None
-        size, cost = self._machine.table("size"), self._machine.table("cost")
+        size, cost = self._machine.nodes("size"), self._machine.nodes("cost")
         hopeless = [node for node in reachable(self.grammar, self.root) if cost[node] >= INFINITE > size[node]]
         for node in hopeless:
             if self.grammar.kind(node) is Kind.LITERAL:
@@ -394,9 +393,9 @@ class TokenAutomaton:
     def paths(self, state: State) -> tuple[str, ...]:
         """The places in the source of the parts that begin in a state, or else behind what is being read."""
         tail = EMPTY
-        if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
-            frame = int(self._machine.table("state_start")[state])
-            state, tail = self._machine.table("pool")[[frame + Frame.INNER, frame + Frame.TAIL]].tolist()
+        frame = self._machine.frame(state)
+        if frame is not None:  # labels are of parts as the grammar has them, which a frame keeps
+            state, tail = frame.inner, frame.tail
         labels = self.grammar.labels
         found = [self._first_told(item, lambda node: labels.get(Node(node))) for item in self._items(state)]
         beyond = self._first_told(tail, lambda node: labels.get(Node(node)))
@@ -409,7 +408,7 @@ class TokenAutomaton:
 
     def segments(self, state: State, byte: int) -> frozenset[Hashable]:
         """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
-        nodes = {name: self._machine.table(name) for name in ("kind", "a", "b")}
+        nodes = {name: self._machine.nodes(name) for name in ("kind", "a", "b")}
 
         def ended(node: int) -> Hashable:
             return self.grammar.segments.get(Rule(int(nodes["a"][node]))) if nodes["kind"][node] == Kind.CALL else None
@@ -434,7 +433,7 @@ class TokenAutomaton:
     def _first_told(self, continuation: int, tell: Callable[[int], Told | None]) -> list[Told | None]:
         """For each way through a continuation what `tell` says of the first node of which it says anything; None where
         it says nothing."""
-        kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
+        kind, a, b = (self._machine.nodes(name) for name in ("kind", "a", "b"))
         found: list[Told | None] = []
         work: list[tuple[int, Any]] = [(continuation, None)]  # a node, and the nodes behind it as such a pair
         seen: dict[tuple[int, int], Any] = {}  # holds what is behind, so that nothing else has its identity

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..automaton.nodes import mix, wide
-from ..automaton.tables import REC, Counter, Fault
+from ..automaton.nodes import mix
+from ..automaton.tables import Fault
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from ..vocabulary.packed_vocabulary import child_of
@@ -23,197 +23,189 @@ from .seen_values import CONTAINER, EMPTY_WORD, NIL, begins, is_in_key, is_recor
 
 
 @inner
-def mark_candidates(arena, tables, seen):
+def mark_candidates(m, seen):
     """(epoch, is_inner) of a register: the epoch in the field `marked_in` of all words by which what is being read may become
     a remembered one, 0 when there is none; and whether a container around it may become a remembered one. Found again
     only after others were marked."""
-    if arena[tables.n + Counter.MARKED] != seen or arena[tables.n + Counter.MARKED_EPOCH] != arena[tables.n + Counter.EPOCH]:
-        candidates, is_inner = find_candidates(arena, tables, seen)
-        arena[tables.n + Counter.MARKED] = seen if arena[tables.n + Counter.FAULT] == Fault.NONE else NIL
-        arena[tables.n + Counter.MARKED_EPOCH] = arena[tables.n + Counter.EPOCH]
-        arena[tables.n + Counter.MARKED_CANDIDATES], arena[tables.n + Counter.MARKED_INNER] = candidates, 1 if is_inner else 0
-    return wide(arena[tables.n + Counter.MARKED_CANDIDATES]), arena[tables.n + Counter.MARKED_INNER] == 1
+    if m.n.marked != seen or m.n.marked_epoch != m.n.epoch:
+        candidates, is_inner = find_candidates(m, seen)
+        m.n.marked = seen if m.n.fault == Fault.NONE else NIL
+        m.n.marked_epoch = m.n.epoch
+        m.n.marked_candidates, m.n.marked_inner = candidates, (1 if is_inner else 0)
+    return m.n.marked_candidates, m.n.marked_inner == 1
 
 
 @inner
-def find_candidates(arena, tables, seen):
+def find_candidates(m, seen):
     """`mark_candidates`, whatever was marked last.
 
     From the outermost recorded frame inwards, every frame is compared with what stands at its place in remembered
     items: items that it has itself, and containers that it may become.
     """
-    frame, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.c + REC * seen])
+    frame, word = m.nodes[seen].a, m.nodes[seen].c
     if word == NIL:
-        return wide(0), False
-    arena[tables.n + Counter.EPOCH] += 1
-    epoch = wide(arena[tables.n + Counter.EPOCH])
-    arena[tables.first_candidate + REC * word] = NIL
-    if not is_recorded(arena, tables, frame):
-        return (epoch if mark_elements(arena, tables, wide(arena[tables.b + REC * frame]), word, epoch) else wide(0)), False
-    depth, outer = wide(0), frame
-    while outer != NIL and is_recorded(arena, tables, outer):
-        depth, outer = depth + 1, wide(arena[tables.a + REC * outer])
+        return 0, False
+    m.n.epoch += 1
+    epoch = m.n.epoch
+    m.nodes[word].first_candidate = NIL
+    if not is_recorded(m, frame):
+        return (epoch if mark_elements(m, m.nodes[frame].b, word, epoch) else 0), False
+    depth, outer = 0, frame
+    while outer != NIL and is_recorded(m, outer):
+        depth, outer = depth + 1, m.nodes[outer].a
     frames = np.empty(depth, np.int64)
     for i in range(depth):
-        frames[i], frame = frame, wide(arena[tables.a + REC * frame])
-    count = wide(0)  # work[:count]: containers that the frame may become
+        frames[i], frame = frame, m.nodes[frame].a
+    count = 0  # work[:count]: containers that the frame may become
     for i in range(depth - 1, 0, -1):
-        count = container_candidates(arena, tables, frames[i], wide(arena[tables.c + REC * frames[i - 1]]), count)
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
-            return wide(0), False
+        count = container_candidates(m, frames[i], m.nodes[frames[i - 1]].c, count)
+        if m.n.fault != Fault.NONE:
+            return 0, False
     frame, outer_found = frames[0], False
-    done = wide(arena[tables.b + REC * frame])
+    done = m.nodes[frame].b
     for j in range(count):
-        candidate = wide(arena[tables.work + j])
+        candidate = m.work[j]
         if candidate == done and word == EMPTY_WORD:
             outer_found = True
-        elif arena[tables.kind + REC * frame] == Kind.OBJECT:
-            if includes(arena, tables, candidate, done) and mark_missing(arena, tables, candidate, done, word, epoch):
+        elif m.nodes[frame].kind == Kind.OBJECT:
+            if includes(m, candidate, done) and mark_missing(m, candidate, done, word, epoch):
                 outer_found = True
         else:
-            following = element_after(arena, tables, candidate, done)
-            if following != NIL and mark_element(arena, tables, following, word, epoch):
+            following = element_after(m, candidate, done)
+            if following != NIL and mark_element(m, following, word, epoch):
                 outer_found = True
     found = outer_found
-    has_guard = arena[tables.kind + REC * frame] == Kind.UNIQUE or is_in_key(arena[tables.b + REC * seen])
-    if has_guard and mark_elements(arena, tables, done, word, epoch):
+    has_guard = m.nodes[frame].kind == Kind.UNIQUE or is_in_key(m.nodes[seen].b)
+    if has_guard and mark_elements(m, done, word, epoch):
         found = True
-    return (epoch if found else wide(0)), outer_found
+    return (epoch if found else 0), outer_found
 
 
 @inner
-def mark_element(arena, tables, element, word, epoch):
+def mark_element(m, element, word, epoch):
     """Mark the words from `word` up to an element that begins with it, and write for each the words that are one symbol
     longer (`candidate`, `next_candidate`). Returns whether the element begins with `word`."""
-    if not begins(arena, tables, word, element):
+    if not begins(m, word, element):
         return False
-    above = wide(NIL)
-    while element != word and arena[tables.marked_in + REC * element] != epoch:
-        arena[tables.marked_in + REC * element], arena[tables.first_candidate + REC * element] = epoch, above
+    above = NIL
+    while element != word and m.nodes[element].marked_in != epoch:
+        m.nodes[element].marked_in, m.nodes[element].first_candidate = epoch, above
         if above != NIL:
-            arena[tables.next_candidate + REC * above] = NIL
-        above, element = element, wide(arena[tables.a + REC * element])
+            m.nodes[above].next_candidate = NIL
+        above, element = element, m.nodes[element].a
     if above != NIL:
-        arena[tables.next_candidate + REC * above], arena[tables.first_candidate + REC * element] = (
-            arena[tables.first_candidate + REC * element],
-            above,
-        )
+        m.nodes[above].next_candidate, m.nodes[element].first_candidate = m.nodes[element].first_candidate, above
     return True
 
 
 @inner
-def mark_elements(arena, tables, done, word, epoch):
+def mark_elements(m, done, word, epoch):
     """`mark_element` for all elements of a list; returns whether any begins with `word`."""
     found = False
     while done != NIL:
-        if mark_element(arena, tables, wide(arena[tables.b + REC * done]), word, epoch):
+        if mark_element(m, m.nodes[done].b, word, epoch):
             found = True
-        done = wide(arena[tables.a + REC * done])
+        done = m.nodes[done].a
     return found
 
 
 @inner
-def mark_missing(arena, tables, candidate, done, word, epoch):
+def mark_missing(m, candidate, done, word, epoch):
     """`mark_element` for what the set `candidate` has beyond its subset `done`; returns whether any of it begins with
     `word`."""
     found = False
     while candidate != NIL:
-        if done != NIL and arena[tables.b + REC * done] == arena[tables.b + REC * candidate]:
-            done = wide(arena[tables.a + REC * done])
-        elif mark_element(arena, tables, wide(arena[tables.b + REC * candidate]), word, epoch):
+        if done != NIL and m.nodes[done].b == m.nodes[candidate].b:
+            done = m.nodes[done].a
+        elif mark_element(m, m.nodes[candidate].b, word, epoch):
             found = True
-        candidate = wide(arena[tables.a + REC * candidate])
+        candidate = m.nodes[candidate].a
     return found
 
 
 @inner
-def container_candidates(arena, tables, frame, word, count):
+def container_candidates(m, frame, word, count):
     """Find the containers that the container inside `frame` which begins at the end of `word` may become, given those
     that the frame may become, work[:count]. Replaces these in `work`; returns the new count."""
-    done, more = wide(arena[tables.b + REC * frame]), count
+    done, more = m.nodes[frame].b, count
     for j in range(count):
-        candidate = wide(arena[tables.work + j])
-        if arena[tables.kind + REC * frame] != Kind.OBJECT:
-            following = element_after(arena, tables, candidate, done)
+        candidate = m.work[j]
+        if m.nodes[frame].kind != Kind.OBJECT:
+            following = element_after(m, candidate, done)
             if following != NIL:
-                more = note_container(arena, tables, following, word, more)
-        elif includes(arena, tables, candidate, done):
+                more = note_container(m, following, word, more)
+        elif includes(m, candidate, done):
             while candidate != NIL:
-                more = note_container(arena, tables, wide(arena[tables.b + REC * candidate]), word, more)
-                candidate = wide(arena[tables.a + REC * candidate])
-    if arena[tables.kind + REC * frame] == Kind.UNIQUE:
+                more = note_container(m, m.nodes[candidate].b, word, more)
+                candidate = m.nodes[candidate].a
+    if m.nodes[frame].kind == Kind.UNIQUE:
         while done != NIL:
-            more = note_container(arena, tables, wide(arena[tables.b + REC * done]), word, more)
-            done = wide(arena[tables.a + REC * done])
+            more = note_container(m, m.nodes[done].b, word, more)
+            done = m.nodes[done].a
     for j in range(count, more):
-        arena[tables.work + j - count] = arena[tables.work + j]
+        m.work[j - count] = m.work[j]
     return more - count
 
 
 @inner
-def note_container(arena, tables, element, word, count):
+def note_container(m, element, word, count):
     """Append to `work` the container behind `word` in an element that begins with it; returns the new count."""
-    if element == word or not begins(arena, tables, word, element):
+    if element == word or not begins(m, word, element):
         return count
-    while arena[tables.a + REC * element] != word:
-        element = wide(arena[tables.a + REC * element])
-    if count >= tables.work_size:
-        arena[tables.n + Counter.FAULT] = Fault.FULL_WORK
+    while m.nodes[element].a != word:
+        element = m.nodes[element].a
+    if count >= m.work_size:
+        m.n.fault = Fault.FULL_WORK
         return count
-    arena[tables.work + count] = arena[tables.b + REC * element] - CONTAINER
+    m.work[count] = m.nodes[element].b - CONTAINER
     return count + 1
 
 
 @inner
-def includes(arena, tables, whole, part):
+def includes(m, whole, part):
     """Whether the set `whole` includes the set `part`."""
     while part != NIL:
-        while whole != NIL and arena[tables.b + REC * whole] > arena[tables.b + REC * part]:
-            whole = wide(arena[tables.a + REC * whole])
-        if whole == NIL or arena[tables.b + REC * whole] != arena[tables.b + REC * part]:
+        while whole != NIL and m.nodes[whole].b > m.nodes[part].b:
+            whole = m.nodes[whole].a
+        if whole == NIL or m.nodes[whole].b != m.nodes[part].b:
             return False
-        part = wide(arena[tables.a + REC * part])
+        part = m.nodes[part].a
     return True
 
 
 @inner
-def element_after(arena, tables, whole, part):
+def element_after(m, whole, part):
     """The element that the list `whole` has next behind the list `part`, with which it begins; NIL when there is
     none."""
     while whole > part:
-        if arena[tables.a + REC * whole] == part:
-            return wide(arena[tables.b + REC * whole])
-        whole = wide(arena[tables.a + REC * whole])
-    return wide(NIL)
+        if m.nodes[whole].a == part:
+            return m.nodes[whole].b
+        whole = m.nodes[whole].a
+    return NIL
 
 
 @inner
-def candidate_word(arena, tables, word, byte, epoch):
+def candidate_word(m, word, byte, epoch):
     """The word of `word` and one more byte if it is marked, else NIL. Makes no node."""
-    mask = tables.node_hash_size - 1
-    slot = mix(wide(Kind.WORD), word, byte, wide(0)) & mask
-    while arena[tables.node_hash + slot] != 0:
-        i = wide(arena[tables.node_hash + slot])
-        if (
-            arena[tables.kind + REC * i] == Kind.WORD
-            and arena[tables.a + REC * i] == word
-            and arena[tables.b + REC * i] == byte
-            and arena[tables.c + REC * i] == 0
-        ):
-            return i if arena[tables.marked_in + REC * i] == epoch else wide(NIL)
+    mask = m.node_hash_size - 1
+    slot = mix(Kind.WORD, word, byte, 0) & mask
+    while m.node_hash[slot] != 0:
+        i = m.node_hash[slot]
+        if m.nodes[i].kind == Kind.WORD and m.nodes[i].a == word and m.nodes[i].b == byte and m.nodes[i].c == 0:
+            return i if m.nodes[i].marked_in == epoch else NIL
         slot = (slot + 1) & mask
-    return wide(NIL)
+    return NIL
 
 
 @inner
-def next_along_candidates(arena, tables, vocab, trie, node, seen, byte):
+def next_along_candidates(m, vocab, trie, node, seen, byte):
     """The first child of a trie node, by `byte` or a later one, by which a text goes on along its candidates; -1 if there
     is none."""
-    best, child, candidate = wide(CONTAINER), wide(-1), wide(arena[tables.first_candidate + REC * arena[tables.c + REC * seen]])
+    best, child, candidate = CONTAINER, -1, m.nodes[m.nodes[seen].c].first_candidate
     while candidate != NIL:
-        if byte <= arena[tables.b + REC * candidate] < best:
-            found = child_of(vocab, trie, node, arena[tables.b + REC * candidate])
+        if byte <= m.nodes[candidate].b < best:
+            found = child_of(vocab, trie, node, m.nodes[candidate].b)
             if found >= 0:
-                best, child = wide(arena[tables.b + REC * candidate]), found
-        candidate = wide(arena[tables.next_candidate + REC * candidate])
+                best, child = m.nodes[candidate].b, found
+        candidate = m.nodes[candidate].next_candidate
     return child

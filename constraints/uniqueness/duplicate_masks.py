@@ -18,22 +18,13 @@ import numpy as np
 
 from ..automaton.closures import ENDLESS
 from ..automaton.nodes import wide
-from ..automaton.tables import (
-    CLASS_TABLES,
-    CLASS_WIDTH,
-    DEAD,
-    REC,
-    STATE_BITS,
-    STATE_MASK,
-    Counter,
-    Fault,
-    layout,
-)
+from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, Fault, tables_at
 from ..base.kinds import INFINITE, Event
 from ..base.utf8 import LAST_ASCII
 from ..masks.loop_context import is_body_exclusive, is_loop
 from ..masks.mask_rows import clear_tokens
-from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.jit import entry, inner
+from ..numba_support.records import words_at
 from ..vocabulary.packed_vocabulary import (
     FIRST_LEAD,
     NO_HEIGHT,
@@ -104,17 +95,13 @@ def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled
 
     unsettled: int32 [5, tokens]: k, id, state, register and extra of the unsettled tokens; in brief also of those with ONE_MORE.
     """
-    arena, vocab = words_at(arena_address), words_at(vocab_address)
-    tables = layout(arena)
-    trie, state, seen = wide(vocab[Header.TRIE]), wide(state), wide(seen)
-    count, least, _ = judge_trie(arena, tables, vocab, NO_ROWS, trie, state, seen, wide(way), ends, extra, unsettled, wide(0))
+    m, vocab = tables_at(arena_address), words_at(vocab_address)
+    trie, state, seen = vocab[Header.TRIE], wide(state), wide(seen)
+    count, least, _ = judge_trie(m, vocab, NO_ROWS, trie, state, seen, wide(way), ends, extra, unsettled, 0)
     if way == WalkMode.IN_KEY:
-        none, trie = np.empty(0, np.int32), wide(vocab[Header.QUOTED_ONCE])
+        none, trie = np.empty(0, np.int32), vocab[Header.QUOTED_ONCE]
         least = min(
-            least,
-            judge_trie(
-                arena, tables, vocab, NO_ROWS, trie, state, seen, wide(WalkMode.WHOLE), none, none, unsettled, count
-            )[1],
+            least, judge_trie(m, vocab, NO_ROWS, trie, state, seen, WalkMode.WHOLE, none, none, unsettled, count)[1]
         )
     return count, least
 
@@ -123,20 +110,17 @@ def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled
 def unsettled_tokens(arena_address, vocab_address, state, seen, has_items, unsettled):
     """Write the unsettled tokens of `judge`, and those behind which some alternatives are gone, to `unsettled`; returns their
     number. They are looked for only where they can be. The row of the state has to be known."""
-    arena, vocab = words_at(arena_address), words_at(vocab_address)
-    tables = layout(arena)
+    m, vocab = tables_at(arena_address), words_at(vocab_address)
     state, seen = wide(state), wide(seen)
-    flags = seen_flags(arena, tables, seen)
-    if not flags & SeenFlag.HAS_CANDIDATES and not arena[tables.state_events + REC * state] & REMEMBERED:
-        return wide(0)
-    none, count = np.empty(0, np.int32), wide(0)
+    flags = seen_flags(m, seen)
+    if not flags & SeenFlag.HAS_CANDIDATES and not m.states[state].events & REMEMBERED:
+        return 0
+    none, count = np.empty(0, np.int32), 0
     if flags & SeenFlag.HAS_CANDIDATES:
-        trie = wide(vocab[Header.TRIE])
-        count, _, _ = judge_trie(
-            arena, tables, vocab, NO_ROWS, trie, state, seen, wide(WalkMode.ALONG), none, none, unsettled, wide(0)
-        )
+        trie = vocab[Header.TRIE]
+        count, _, _ = judge_trie(m, vocab, NO_ROWS, trie, state, seen, WalkMode.ALONG, none, none, unsettled, 0)
     trie = where_words_begin(vocab, flags, has_items)
-    return judge_trie(arena, tables, vocab, NO_ROWS, trie, state, seen, wide(WalkMode.WHOLE), none, none, unsettled, count)[0]
+    return judge_trie(m, vocab, NO_ROWS, trie, state, seen, WalkMode.WHOLE, none, none, unsettled, count)[0]
 
 
 @inner
@@ -144,14 +128,14 @@ def where_words_begin(vocab, flags, has_items):
     """The trie of the tokens in which another key or item with candidates can begin."""
     in_text = flags & SeenFlag.IN_TEXT
     if has_items:
-        return wide(vocab[Header.QUOTED_ONCE if in_text else Header.SEPARATED])
+        return vocab[Header.QUOTED_ONCE if in_text else Header.SEPARATED]
     if in_text:
-        return wide(vocab[Header.QUOTED_TWICE])
-    return wide(vocab[Header.QUOTED_ONCE if flags & SeenFlag.HAS_WORDS else Header.QUOTED_THRICE])
+        return vocab[Header.QUOTED_TWICE]
+    return vocab[Header.QUOTED_ONCE if flags & SeenFlag.HAS_WORDS else Header.QUOTED_THRICE]
 
 
 @inner
-def where_refusals_begin(arena, tables, vocab, flags):
+def where_refusals_begin(m, vocab, flags):
     """The trie of the tokens that may be refused for another key or item which begins in them; items of unique arrays
     that begin there too are not among these.
 
@@ -159,20 +143,20 @@ def where_refusals_begin(arena, tables, vocab, flags):
     mark only: until then it may become another.
     """
     in_text, has_words = flags & SeenFlag.IN_TEXT, flags & SeenFlag.HAS_WORDS
-    has_free_names = arena[tables.n + Counter.FREE_NAMES] * vocab[Header.SPELLS]
+    has_free_names = m.n.free_names * vocab[Header.SPELLS]
     if flags & SeenFlag.IN_UNIQUE:
-        if arena[tables.n + Counter.FREE_ITEMS] * vocab[Header.SPELLS] == 0:
-            return where_words_begin(vocab, flags, wide(1))
-        return wide(vocab[Header.QUOTED_ONCE if has_words and not in_text and not has_free_names else Header.QUOTED_TWICE])
+        if m.n.free_items * vocab[Header.SPELLS] == 0:
+            return where_words_begin(vocab, flags, 1)
+        return vocab[Header.QUOTED_ONCE if has_words and not in_text and not has_free_names else Header.QUOTED_TWICE]
     if in_text and (flags & SeenFlag.IN_NAME or not has_words):
-        return wide(vocab[Header.QUOTED_APART])
+        return vocab[Header.QUOTED_APART]
     if has_free_names:
-        return wide(vocab[Header.QUOTED_THRICE if in_text or not has_words else Header.QUOTED_TWICE])
-    return where_words_begin(vocab, flags, wide(0))
+        return vocab[Header.QUOTED_THRICE if in_text or not has_words else Header.QUOTED_TWICE]
+    return where_words_begin(vocab, flags, 0)
 
 
 @inner
-def judge_trie(arena, tables, vocab, rows, trie, state, seen, way, ends, extra, unsettled, num_unsettled):
+def judge_trie(m, vocab, rows, trie, state, seen, way, ends, extra, unsettled, num_unsettled):
     """`judge` for any trie. Returns num_unsettled, the least cost, and how many tokens were cleared. Unsettled tokens are written
     behind the first `num_unsettled`; their k is then no place in the order of all tokens.
 
@@ -180,46 +164,36 @@ def judge_trie(arena, tables, vocab, rows, trie, state, seen, way, ends, extra, 
     `judge` leaves out. rows: the address of the mask rows, where the tokens that the register refuses are noted to be
     cleared; or NO_ROWS.
     """
-    nodes, order, n = (
-        wide(vocab[trie + TrieRecord.NODES]),
-        wide(vocab[trie + TrieRecord.ORDER]),
-        wide(vocab[trie + TrieRecord.NUM_NODES]),
-    )
+    nodes, order, n = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER], vocab[trie + TrieRecord.NUM_NODES]
     ends[:] = DEAD
     extra[:] = 0
     if n == 0:
-        return num_unsettled, wide(INFINITE), wide(0)
-    stack = np.empty((wide(vocab[Header.DEPTH]) + 1, STEP_WIDTH), np.int64)
+        return num_unsettled, INFINITE, 0
+    stack = np.empty((vocab[Header.DEPTH] + 1, STEP_WIDTH), np.int64)
     stack[0, Step.PLACE], stack[0, Step.STATE], stack[0, Step.KNOWN], stack[0, Step.SINCE] = -1, state, seen, 0
-    marked, (epoch, is_inner) = wide(seen), mark_candidates(arena, tables, wide(seen))
+    marked, (epoch, is_inner) = wide(seen), mark_candidates(m, wide(seen))
     stack[0, Step.ORIGIN], stack[0, Step.NARROWED] = seen if epoch != 0 else 0, 0
-    i, least, cleared, spells, shapes = (
-        wide(0),
-        wide(INFINITE),
-        wide(0),
-        vocab[Header.SPELLS] == 1,
-        wide(vocab[trie + TrieRecord.SHAPES]),
-    )
-    tested, loops = wide(DEAD), False
+    i, least, cleared, spells, shapes = 0, INFINITE, 0, vocab[Header.SPELLS] == 1, vocab[trie + TrieRecord.SHAPES]
+    tested, loops = DEAD, False
     fills = way == WalkMode.WHOLE and ends.size > 0 and shapes != 0
     while i < n:
         node = nodes + NODE_WIDTH * i
-        d, value, skip = wide(vocab[node + 1]), wide(vocab[node] & 255), wide(vocab[node + 2])
+        d, value, skip = vocab[node + 1], vocab[node] & 255, vocab[node + 2]
         above = d - 1
         if stack[above, Step.ORIGIN] != 0:
             if marked != stack[above, Step.ORIGIN]:
-                marked, (epoch, is_inner) = stack[above, Step.ORIGIN], mark_candidates(arena, tables, stack[above, Step.ORIGIN])
-            mode = arena[tables.b + REC * stack[above, Step.KNOWN]]
+                marked, (epoch, is_inner) = stack[above, Step.ORIGIN], mark_candidates(m, stack[above, Step.ORIGIN])
+            mode = m.nodes[stack[above, Step.KNOWN]].b
             if way == WalkMode.ALONG and stack[above, Step.NARROWED] == 0 and mode != TextMode.OUTSIDE:
-                child = next_along_candidates(arena, tables, vocab, trie, stack[above, Step.PLACE], stack[above, Step.KNOWN], value)
+                child = next_along_candidates(m, vocab, trie, stack[above, Step.PLACE], stack[above, Step.KNOWN], value)
                 if child < 0:
-                    i = n if d == 1 else wide(vocab[nodes + NODE_WIDTH * stack[above, Step.PLACE] + 2])
+                    i = n if d == 1 else vocab[nodes + NODE_WIDTH * stack[above, Step.PLACE] + 2]
                     continue
                 if child > i:
                     i = child
                     continue
-        answer = transition(arena, tables, stack[above, Step.STATE], value)
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        answer = transition(m, stack[above, Step.STATE], value)
+        if m.n.fault != Fault.NONE:
             return num_unsettled, least, cleared
         s, event = answer & STATE_MASK, answer >> STATE_BITS
         if s == DEAD:
@@ -232,69 +206,67 @@ def judge_trie(arena, tables, vocab, rows, trie, state, seen, way, ends, extra, 
         stack[d, Step.KNOWN], stack[d, Step.SINCE], stack[d, Step.ORIGIN] = stack[above, Step.KNOWN], stack[above, Step.SINCE], 0
         dead = False
         if stack[above, Step.ORIGIN] != 0:
-            if is_plain(arena, tables, stack[above, Step.KNOWN], value, event):
-                candidate = candidate_word(arena, tables, wide(arena[tables.c + REC * stack[above, Step.KNOWN]]), value, epoch)
+            if is_plain(m, stack[above, Step.KNOWN], value, event):
+                candidate = candidate_word(m, m.nodes[stack[above, Step.KNOWN]].c, value, epoch)
                 if candidate != 0:
-                    stack[d, Step.KNOWN], stack[d, Step.SINCE] = (
-                        after_candidate_byte(arena, tables, stack[above, Step.KNOWN], value, event, candidate),
-                        d,
-                    )
+                    stack[d, Step.KNOWN] = after_candidate_byte(m, stack[above, Step.KNOWN], value, event, candidate)
+                    stack[d, Step.SINCE] = d
                     stack[d, Step.ORIGIN] = stack[above, Step.ORIGIN]
             else:
-                s, stack[d, Step.KNOWN] = follow(arena, tables, stack[above, Step.STATE], answer, stack[above, Step.KNOWN], value)
+                s, stack[d, Step.KNOWN] = follow(m, stack[above, Step.STATE], answer, stack[above, Step.KNOWN], value)
                 stack[d, Step.SINCE], dead = d, stack[d, Step.KNOWN] == REPEATED
                 if s != stack[d, Step.STATE]:
                     stack[d, Step.STATE], stack[d, Step.NARROWED] = s, 1
         elif event == Event.KEY_OPEN or event == Event.ITEM_CLOSE:
-            stack[d, Step.KNOWN], stack[d, Step.SINCE] = up_to_date(arena, tables, stack, d), d
+            stack[d, Step.KNOWN], stack[d, Step.SINCE] = up_to_date(m, stack, d), d
         if stack[d, Step.SINCE] == d and not dead and stack[d, Step.ORIGIN] == 0:
-            marked, (epoch, is_inner) = stack[d, Step.KNOWN], mark_candidates(arena, tables, stack[d, Step.KNOWN])
+            marked, (epoch, is_inner) = stack[d, Step.KNOWN], mark_candidates(m, stack[d, Step.KNOWN])
             stack[d, Step.ORIGIN] = marked if epoch != 0 else 0
         more = 0  # the extra cost of tokens that end here
-        start, end = wide(vocab[node + 3]), wide(vocab[node + NODE_WIDTH + 3])
+        start, end = vocab[node + 3], vocab[node + NODE_WIDTH + 3]
         ends_here = start != end
         if stack[d, Step.ORIGIN] != 0 and ends_here and not dead:
             if unsettled.size > 0:
-                more = extra_cost(arena, tables, s, stack[d, Step.KNOWN], epoch, is_inner, spells)
-            if not way_out(arena, tables, s, stack[d, Step.KNOWN], epoch, INFINITE - 1):
-                dead = not is_alive(arena, tables, s, stack[d, Step.KNOWN])
-                marked = wide(0)
-        elif ends_here and unsettled.size > 0 and (value == COMMA or is_space(value)) and must_open_key(arena, tables, s):
-            stack[d, Step.KNOWN], stack[d, Step.SINCE] = up_to_date(arena, tables, stack, d), d
-            more = ExtraCost.EXPECTS_KEY if expects_key(arena, tables, s, stack[d, Step.KNOWN]) else 0
+                more = extra_cost(m, s, stack[d, Step.KNOWN], epoch, is_inner, spells)
+            if not way_out(m, s, stack[d, Step.KNOWN], epoch, INFINITE - 1):
+                dead = not is_alive(m, s, stack[d, Step.KNOWN])
+                marked = 0
+        elif ends_here and unsettled.size > 0 and (value == COMMA or is_space(value)) and must_open_key(m, s):
+            stack[d, Step.KNOWN], stack[d, Step.SINCE] = up_to_date(m, stack, d), d
+            more = ExtraCost.EXPECTS_KEY if expects_key(m, s, stack[d, Step.KNOWN]) else 0
         is_dearer = stack[d, Step.NARROWED] == 1 and ends_here and not dead
         is_dearer = is_dearer and way <= WalkMode.ALONG and unsettled.size > 0 and ends.size == 0
         if is_dearer:  # perhaps: fewer tokens may suffice for the alternatives that are gone
-            stack[d, Step.KNOWN], stack[d, Step.SINCE] = up_to_date(arena, tables, stack, d), d
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+            stack[d, Step.KNOWN], stack[d, Step.SINCE] = up_to_date(m, stack, d), d
+        if m.n.fault != Fault.NONE:
             return num_unsettled, least, cleared
         stays = (way >= WalkMode.IN_BRIEF or fills) and stack[d, Step.ORIGIN] == 0
         if stays:  # in a string without an end that is the same behind each character, also when one of several bytes is begun
             is_whole = value < FIRST_LEAD and ends_here
             if tested != (s if value < FIRST_LEAD else stack[above, Step.STATE]):
                 tested = s if value < FIRST_LEAD else stack[above, Step.STATE]
-                loops = arena[tables.state_max_chars + REC * tested] >= ENDLESS and is_endless(arena, tables, vocab, tested)
-            stays = loops and (fills or is_whole or least <= arena[tables.state_cost + REC * tested])
+                loops = m.states[tested].max_chars >= ENDLESS and is_endless(m, vocab, tested)
+            stays = loops and (fills or is_whole or least <= m.states[tested].cost)
         if dead:
             cleared += clear_below(vocab, rows, nodes, order, node, skip)
             i = skip
         elif way == WalkMode.ALONG and stack[d, Step.ORIGIN] == 0 and stack[d, Step.NARROWED] == 0:
             i = skip
         elif stays and (
-            (way == WalkMode.IN_KEY and is_any_string(arena, tables, vocab, tested))
-            or is_within_class(arena, tables, vocab, shapes + SHAPE_WIDTH * i, tested)
+            (way == WalkMode.IN_KEY and is_any_string(m, vocab, tested))
+            or is_within_class(m, vocab, shapes + SHAPE_WIDTH * i, tested)
         ):
             if fills:
-                least = min(least, fill_inside(arena, tables, vocab, trie, stack, i, tested, ends))
+                least = min(least, fill_inside(m, vocab, trie, stack, i, tested, ends))
             else:
-                least = min(least, wide(arena[tables.state_cost + REC * tested]))
+                least = min(least, m.states[tested].cost)
             i = skip
         else:
             if ends.size > 0:
                 ends[start:end] = s
                 extra[start:end] = more
             if ends_here and more >= 0:
-                least = min(least, wide(arena[tables.state_cost + REC * s]) + more)
+                least = min(least, m.states[s].cost + more)
             if ends_here and (more < 0 or is_dearer or (more == ExtraCost.ONE_MORE and way >= WalkMode.IN_BRIEF)):
                 for k in range(start, end):
                     unsettled[0, num_unsettled], unsettled[1, num_unsettled], unsettled[2, num_unsettled] = k, vocab[order + k], s
@@ -309,74 +281,69 @@ def clear_below(vocab, rows, nodes, order, node, skip):
     """Note that the tokens at a node and below it do not survive, unless `rows` is NO_ROWS. Returns how many tokens
     were noted."""
     if rows == NO_ROWS:
-        return wide(0)
-    start, below = wide(vocab[node + 3]), wide(vocab[nodes + NODE_WIDTH * skip + 3])
+        return 0
+    start, below = vocab[node + 3], vocab[nodes + NODE_WIDTH * skip + 3]
     clear_tokens(words_at(rows), order + start, order + below)
     return below - start
 
 
 @inner
-def fill_inside(arena, tables, vocab, trie, stack, node, inside, ends):
+def fill_inside(m, vocab, trie, stack, node, inside, ends):
     """Fill `ends` for the tokens at a node and below it, whose characters all lead from the state `inside` back to it;
     the state of the node is on the stack. Returns the least cost there."""
-    nodes, shapes, least, i = (
-        wide(vocab[trie + TrieRecord.NODES]),
-        wide(vocab[trie + TrieRecord.SHAPES]),
-        wide(INFINITE),
-        wide(node),
-    )
-    after = wide(vocab[nodes + NODE_WIDTH * node + 2])
+    nodes, shapes, least, i = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.SHAPES], INFINITE, wide(node)
+    after = vocab[nodes + NODE_WIDTH * node + 2]
     while i < after:
         at = nodes + NODE_WIDTH * i
-        d, value, skip = wide(vocab[at + 1]), wide(vocab[at] & 255), wide(vocab[at + 2])
+        d, value, skip = vocab[at + 1], vocab[at] & 255, vocab[at + 2]
         if i != node:
             stack[d, Step.STATE] = (
                 inside
                 if value <= LAST_ASCII
-                else transition(arena, tables, stack[d - 1, Step.STATE], value) & STATE_MASK
+                else transition(m, stack[d - 1, Step.STATE], value) & STATE_MASK
             )
         if value > LAST_ASCII or not is_ascii(vocab, shapes + SHAPE_WIDTH * i):
             skip = i + 1
-        start, end = wide(vocab[at + 3]), wide(vocab[nodes + NODE_WIDTH * skip + 3])
+        start, end = vocab[at + 3], vocab[nodes + NODE_WIDTH * skip + 3]
         if start != end:
             ends[start:end] = stack[d, Step.STATE]
-            least = min(least, wide(arena[tables.state_cost + REC * stack[d, Step.STATE]]))
+            least = min(least, m.states[stack[d, Step.STATE]].cost)
         i = skip
     return least
 
 
 @inner
-def is_endless(arena, tables, vocab, s):
+def is_endless(m, vocab, s):
     """Whether a state is inside of a string without an end, and all characters of its body lead back to it."""
-    body = arena[tables.state_body_class + REC * s]
+    body = m.states[s].body_class
     if body < 0:
         return False
-    class_tables = wide(arena[tables.classes + CLASS_WIDTH * body + CLASS_TABLES])
-    return class_tables != 0 and is_loop(arena, tables, vocab, class_tables, s) and is_body_exclusive(arena, tables, s)
+    class_tables = m.classes[body].tables
+    return class_tables != 0 and is_loop(m, vocab, class_tables, s) and is_body_exclusive(m, s)
 
 
 @inner
-def is_any_string(arena, tables, vocab, s):
+def is_any_string(m, vocab, s):
     """Whether only a quotation mark leads nearer to the end: no character does, and no escape. For states that are
     `is_endless`."""
-    if arena[tables.classes + CLASS_WIDTH * arena[tables.state_body_class + REC * s] + CLASS_TABLES] != vocab[Header.STRING]:
+    if m.classes[m.states[s].body_class].tables != vocab[Header.STRING]:
         return False
-    escaped = transition(arena, tables, s, BACKSLASH) & STATE_MASK
-    return escaped == DEAD or arena[tables.state_cost + REC * escaped] > arena[tables.state_cost + REC * s]
+    escaped = transition(m, s, BACKSLASH) & STATE_MASK
+    return escaped == DEAD or m.states[escaped].cost > m.states[s].cost
 
 
 @inner
-def is_within_class(arena, tables, vocab, shape, s):
+def is_within_class(m, vocab, shape, s):
     """Whether everything below a trie node is made of characters of a state's body."""
-    classes = tables.classes + CLASS_WIDTH * arena[tables.state_body_class + REC * s]
-    return vocab[shape] < NO_HEIGHT and is_inside(vocab, shape, classes, arena, 0)
+    body = m.states[s].body_class
+    return vocab[shape] < NO_HEIGHT and is_inside(vocab, shape, m.classes[body].first_bytes, 0)
 
 
 @inner
-def up_to_date(arena, tables, stack, depth):
+def up_to_date(m, stack, depth):
     """The register at a depth of the walk, behind the bytes that have only been noted so far; none of them can be
     refused."""
     seen = stack[depth, Step.KNOWN]
     for d in range(stack[depth, Step.SINCE] + 1, depth + 1):
-        seen = seen_after(arena, tables, seen, stack[d, Step.BYTE], stack[d, Step.EVENT])
+        seen = seen_after(m, seen, stack[d, Step.BYTE], stack[d, Step.EVENT])
     return seen

@@ -24,21 +24,13 @@ from ..automaton.determinize import leaf_after, step
 from ..automaton.multibyte_step import leap
 from ..automaton.nodes import EMPTY, FAIL, head_of, intern_node, join, wide
 from ..automaton.states import after_text, items_of, state_of_all
-from ..automaton.tables import (
-    DEAD,
-    REC,
-    STATE_BITS,
-    STATE_MASK,
-    UNKNOWN,
-    Counter,
-    Fault,
-    layout,
-)
+from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
 from ..automaton.unions import append_parts
 from ..base.kinds import INFINITE, Event, Kind
 from ..masks.trie_walk import token_bytes
 from ..masks.uniform_transitions import FIRST_PRINTABLE
-from ..numba_support.jit import entry, inner, pointer, words_at
+from ..numba_support.jit import entry, inner
+from ..numba_support.records import pointer, words_at
 from .duplicate_candidates import candidate_word, mark_candidates
 from .seen_values import (
     EMPTY_WORD,
@@ -58,37 +50,31 @@ MAX_CONFIGURATIONS = 1 << 14
 
 
 @inner
-def is_plain(arena, tables, seen, byte, event):
+def is_plain(m, seen, byte, event):
     """Whether a byte only makes the word longer, so that it matters to none but the candidates that there are."""
-    mode = arena[tables.b + REC * seen]
+    mode = m.nodes[seen].b
     if mode == TextMode.OUTSIDE:
         return event != Event.KEY_OPEN and not is_space(byte) and not is_bracket_or_comma(byte)
     if mode_after(mode, byte, event) != TextMode.OUTSIDE:
         return True
-    return event != Event.KEY_CLOSE and is_recorded(arena, tables, wide(arena[tables.a + REC * seen]))
+    return event != Event.KEY_CLOSE and is_recorded(m, m.nodes[seen].a)
 
 
 @inner
-def after_candidate_byte(arena, tables, seen, byte, event, candidate):
+def after_candidate_byte(m, seen, byte, event, candidate):
     """The register behind a plain byte that leads to a known word, `candidate`."""
-    return register(
-        arena,
-        tables,
-        wide(arena[tables.a + REC * seen]),
-        mode_after(arena[tables.b + REC * seen], byte, event),
-        candidate,
-    )
+    return register(m, m.nodes[seen].a, mode_after(m.nodes[seen].b, byte, event), candidate)
 
 
 @inner
-def transition(arena, tables, state, byte):
+def transition(m, state, byte):
     """The transition of a state on a byte: read from the table, or found now."""
-    answer = wide(arena[tables.next + state * 256 + byte])
-    return step(arena, tables, wide(state), wide(byte)) if answer == UNKNOWN else answer
+    answer = m.next[state * 256 + byte]
+    return step(m, state, byte) if answer == UNKNOWN else answer
 
 
 @inner
-def follow(arena, tables, state, answer, seen, byte):
+def follow(m, state, answer, seen, byte):
     """(state, register) behind a byte on which `state` has the transition `answer`; (DEAD, REPEATED) where the text does
     not survive.
 
@@ -97,113 +83,100 @@ def follow(arena, tables, state, answer, seen, byte):
     """
     after, event = answer & STATE_MASK, answer >> STATE_BITS
     if after == DEAD:
-        return wide(DEAD), wide(REPEATED)
-    kept = seen_after(arena, tables, seen, byte, event)
-    if (
-        kept == REPEATED
-        and (event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE)
-        and arena[tables.n + Counter.FAULT] == Fault.NONE
-    ):
-        after = after_repeated(arena, tables, state, byte)
+        return DEAD, REPEATED
+    kept = seen_after(m, seen, byte, event)
+    if kept == REPEATED and (event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE) and m.n.fault == Fault.NONE:
+        after = after_repeated(m, state, byte)
         if after != DEAD:
-            kept = seen_after(arena, tables, seen, byte, wide(0))
-    return (after, kept) if kept != REPEATED else (wide(DEAD), wide(REPEATED))
+            kept = seen_after(m, seen, byte, 0)
+    return (after, kept) if kept != REPEATED else (DEAD, REPEATED)
 
 
 @inner
-def after_repeated(arena, tables, state, byte):
+def after_repeated(m, state, byte):
     """The state behind a comma or bracket at the end of a repeated item, of the alternatives that do not ask for
     different items. DEAD on a fault."""
-    start, length = items_of(arena, tables, state)
-    count = wide(0)
+    start, length = items_of(m, state)
+    count = 0
     for j in range(start, start + length):
-        item = wide(arena[tables.pool + j])
-        rest, _, _, event = leaf_after(arena, tables, head_of(arena, tables, item), byte)
+        item = m.pool[j]
+        rest, _, _, event = leaf_after(m, head_of(m, item), byte)
         if rest == FAIL or event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE:
             continue
-        target = join(
-            arena,
-            tables,
-            rest,
-            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
-        )
-        if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * target] < INFINITE:
-            count = append_parts(arena, tables, target, count)
-    return state_of_all(arena, tables, count)
+        target = join(m, rest, m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY)
+        if m.n.fault == Fault.NONE and m.nodes[target].size < INFINITE:
+            count = append_parts(m, target, count)
+    return state_of_all(m, count)
 
 
 @inner
-def way_out(arena, tables, state, seen, epoch, at_most):
+def way_out(m, state, seen, epoch, at_most):
     """Whether one byte leads away from all candidates, to a state of a cost of at most `at_most`. epoch: as `mark_candidates`
     gives it."""
-    word, row = wide(arena[tables.c + REC * seen]), tables.next + state * 256
+    word, row = m.nodes[seen].c, m.next + state * 256
     for k in range(256):
         byte = FIRST_PRINTABLE + k & 255  # one of the printable ones is enough, most often
-        answer = wide(arena[row + byte])  # as `transition`, without a call for each of the bytes that lead nowhere
+        answer = row[byte]  # as `transition`, without a call for each of the bytes that lead nowhere
         if answer == UNKNOWN:
-            answer = step(arena, tables, wide(state), wide(byte))
+            answer = step(m, state, byte)
         after = answer & STATE_MASK
-        if (
-            after == DEAD
-            or arena[tables.state_cost + REC * after] > at_most
-            or not is_plain(arena, tables, seen, byte, answer >> STATE_BITS)
-        ):
+        if after == DEAD or m.states[after].cost > at_most or not is_plain(m, seen, byte, answer >> STATE_BITS):
             continue
-        if candidate_word(arena, tables, word, wide(byte), epoch) == NIL:
+        if candidate_word(m, word, byte, epoch) == NIL:
             return True
     return False
 
 
 @inner
-def is_alive(arena, tables, state, seen):
+def is_alive(m, state, seen):
     """Whether what is being read can become something that is not remembered yet; True on a fault.
 
     A search along the candidates, depth first, which ends at once where the automaton admits anything else. Answers are
     kept in the field `size` of CONFIGURATION nodes.
     """
-    epoch, _ = mark_candidates(arena, tables, seen)
-    if epoch == 0 or way_out(arena, tables, state, seen, epoch, INFINITE - 1):
+    epoch, _ = mark_candidates(m, seen)
+    if epoch == 0 or way_out(m, state, seen, epoch, INFINITE - 1):
         return True
-    configuration = intern_node(arena, tables, wide(Kind.CONFIGURATION), wide(state), wide(seen), wide(0))
-    if arena[tables.n + Counter.FAULT] != Fault.NONE or arena[tables.size + REC * configuration] == 1:
+    configuration = intern_node(m, Kind.CONFIGURATION, wide(state), wide(seen), 0)
+    if m.n.fault != Fault.NONE or m.nodes[configuration].size == 1:
         return True
-    if arena[tables.size + REC * configuration] == 0:
+    if m.nodes[configuration].size == 0:
         return False
     configurations, todo = np.empty(MAX_CONFIGURATIONS, np.int32), np.empty(MAX_CONFIGURATIONS, np.int32)
-    count = left = wide(1)
-    arena[tables.n + Counter.EPOCH] += 1
-    visit = wide(arena[tables.n + Counter.EPOCH])
+    count = left = 1
+    m.n.epoch += 1
+    visit = m.n.epoch
     configurations[0] = todo[0] = configuration
-    arena[tables.marked_in + REC * configuration] = visit
+    m.nodes[configuration].marked_in = visit
     while left > 0:
         left -= 1
-        s, h = wide(arena[tables.a + REC * todo[left]]), wide(arena[tables.b + REC * todo[left]])
+        s, h = m.nodes[todo[left]].a, m.nodes[todo[left]].b
         if todo[left] != configuration:
-            epoch, _ = mark_candidates(arena, tables, h)
-            if epoch == 0 or way_out(arena, tables, s, h, epoch, INFINITE - 1):
-                arena[tables.size + REC * configuration] = 1 if arena[tables.n + Counter.FAULT] == Fault.NONE else UNKNOWN
+            epoch, _ = mark_candidates(m, h)
+            if epoch == 0 or way_out(m, s, h, epoch, INFINITE - 1):
+                m.nodes[configuration].size = 1 if m.n.fault == Fault.NONE else UNKNOWN
                 return True
-        row = tables.next + s * 256
+        row = m.next + s * 256
         for byte in range(256):  # the printable ones last, which are looked at first
-            if arena[row + byte] == DEAD:
+            if row[byte] == DEAD:
                 continue
-            further, after = follow(arena, tables, s, transition(arena, tables, s, byte), h, wide(byte))
-            if after == REPEATED or arena[tables.state_cost + REC * further] >= INFINITE:
+            further, after = follow(m, s, transition(m, s, byte), h, wide(byte))
+            if after == REPEATED or m.states[further].cost >= INFINITE:
                 continue
-            successor = intern_node(arena, tables, wide(Kind.CONFIGURATION), further, after, wide(0))
-            if arena[tables.n + Counter.FAULT] != Fault.NONE or count == MAX_CONFIGURATIONS:
+            successor = intern_node(m, Kind.CONFIGURATION, further, after, 0)
+            if m.n.fault != Fault.NONE or count == MAX_CONFIGURATIONS:
                 return True
-            if arena[tables.size + REC * successor] == 1:
-                arena[tables.size + REC * configuration] = 1
+            if m.nodes[successor].size == 1:
+                m.nodes[configuration].size = 1
                 return True
-            if arena[tables.size + REC * successor] != 0 and arena[tables.marked_in + REC * successor] != visit:
-                arena[tables.marked_in + REC * successor] = visit
+            if m.nodes[successor].size != 0 and m.nodes[successor].marked_in != visit:
+                m.nodes[successor].marked_in = visit
                 configurations[count] = todo[left] = successor
                 count, left = count + 1, left + 1
-        if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        if m.n.fault != Fault.NONE:
             return True
     for i in range(count):
-        arena[tables.size + REC * configurations[i]] = 0
+        m.nodes[configurations[i]].size = 0
     return False
 
 
@@ -219,18 +192,18 @@ class SeenFlag(IntFlag):
 
 
 @inner
-def seen_flags(arena, tables, seen):
+def seen_flags(m, seen):
     """What is known of a register that matters to tokens, as bits of `SeenFlag`."""
-    bits = SeenFlag.HAS_CANDIDATES if mark_candidates(arena, tables, seen)[0] != 0 else SeenFlag.NONE
-    if arena[tables.b + REC * seen] != TextMode.OUTSIDE:
-        bits |= SeenFlag.IN_TEXT | (SeenFlag.IN_NAME if is_in_key(arena[tables.b + REC * seen]) else SeenFlag.NONE)
-    frame = arena[tables.a + REC * seen]
+    bits = SeenFlag.HAS_CANDIDATES if mark_candidates(m, seen)[0] != 0 else SeenFlag.NONE
+    if m.nodes[seen].b != TextMode.OUTSIDE:
+        bits |= SeenFlag.IN_TEXT | (SeenFlag.IN_NAME if is_in_key(m.nodes[seen].b) else SeenFlag.NONE)
+    frame = m.nodes[seen].a
     while frame != NIL:
-        if arena[tables.b + REC * frame] != NIL:
+        if m.nodes[frame].b != NIL:
             bits |= SeenFlag.HAS_WORDS
-        if arena[tables.kind + REC * frame] == Kind.UNIQUE:
+        if m.nodes[frame].kind == Kind.UNIQUE:
             bits |= SeenFlag.IN_UNIQUE
-        frame = arena[tables.a + REC * frame]
+        frame = m.nodes[frame].a
     return bits
 
 
@@ -238,82 +211,76 @@ def seen_flags(arena, tables, seen):
 def run_remembering(arena_address, state, seen, data):
     """(state, register, number of bytes read) behind `data` (uint8 array); state DEAD when it does not survive. The
     caller looks for faults."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    return run_bytes_remembering(arena, tables, wide(state), wide(seen), pointer(data), wide(0), wide(data.size))
+    m = tables_at(arena_address)
+    return run_bytes_remembering(m, state, seen, pointer(data), 0, wide(data.size))
 
 
 @entry
 def advance_remembering(arena_address, vocab_address, state, seen, token):
     """(state, register) behind a token; state DEAD when it does not survive. The caller looks for faults."""
-    arena, vocab = words_at(arena_address), words_at(vocab_address)
-    tables = layout(arena)
+    m, vocab = tables_at(arena_address), words_at(vocab_address)
     start, end = token_bytes(vocab, token)
     if start == end:
-        return wide(DEAD), wide(REPEATED)
-    after, kept, _ = run_bytes_remembering(arena, tables, wide(state), wide(seen), vocab, start, end)
+        return DEAD, REPEATED
+    after, kept, _ = run_bytes_remembering(m, state, seen, vocab, start, end)
     return after, kept
 
 
 @inner
-def run_bytes_remembering(arena, tables, state, seen, data, start, end):
+def run_bytes_remembering(m, state, seen, data, start, end):
     """`run_remembering` for data[start:end]."""
-    after, kept, read = run_by_bytes(arena, tables, state, seen, data, start, end, True)
-    if after != DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
+    after, kept, read = run_by_bytes(m, state, seen, data, start, end, True)
+    if after != DEAD or m.n.fault != Fault.NONE:
         return after, kept, read
-    return run_by_bytes(arena, tables, state, seen, data, start, end, False)
+    return run_by_bytes(m, state, seen, data, start, end, False)
 
 
 @inner
-def run_by_bytes(arena, tables, state, seen, data, start, end, may_leap):
+def run_by_bytes(m, state, seen, data, start, end, may_leap):
     """`run_remembering` for data[start:end]. No states are made inside the only literal of a state (see `after_text`),
     nor, if `may_leap`, inside of names (see multibyte_step.py); then the number of bytes means nothing if not all survive."""
     size = end - start
     states, memories = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     spelled = np.empty(size + 1, np.int64)  # bytes of the literal of states[i] that have been read
-    read, count = wide(0), wide(0)
+    read, count = 0, 0
     states[0], memories[0], spelled[0] = state, seen, 0
     while read < size:
         byte = wide(data[start + read])
-        if arena[tables.state_literal_left + REC * state] > 0:
-            if arena[tables.text + arena[tables.state_literal + REC * state] + count] != byte:
+        if m.states[state].literal_left > 0:
+            if m.text[m.states[state].literal + count] != byte:
                 break
             count += 1
-            if count == arena[tables.state_literal_left + REC * state]:
-                state, count = after_text(arena, tables, state, count), wide(0)
-            seen = seen_after(arena, tables, seen, byte, wide(0))
+            if count == m.states[state].literal_left:
+                state, count = after_text(m, state, count), 0
+            seen = seen_after(m, seen, byte, 0)
         else:
-            answer = wide(arena[tables.next + state * 256 + byte])
+            answer = m.next[state * 256 + byte]
             if answer == UNKNOWN and may_leap:
-                after, leapt = leap(arena, tables, state, data, start + read, end)
+                after, leapt = leap(m, state, data, start + read, end)
                 if leapt > 0:
                     for k in range(leapt):
-                        seen = seen_after(arena, tables, seen, wide(data[start + read + k]), wide(0))
+                        seen = seen_after(m, seen, wide(data[start + read + k]), 0)
                     state, read = after, read + leapt
                     states[read], memories[read], spelled[read] = state, seen, count
                     continue
-            state, seen = follow(arena, tables, state, transition(arena, tables, state, byte), seen, byte)
+            state, seen = follow(m, state, transition(m, state, byte), seen, byte)
         if state == DEAD or seen == REPEATED:
             break
         read += 1
         states[read], memories[read], spelled[read] = state, seen, count
     if read == size:
-        state = state_at(arena, tables, states[read], spelled[read])
-        if is_alive(arena, tables, state, seen):
+        state = state_at(m, states[read], spelled[read])
+        if is_alive(m, state, seen):
             return state, seen, read
-    while (
-        not may_leap
-        and read > 0
-        and not is_alive(arena, tables, state_at(arena, tables, states[read], spelled[read]), memories[read])
-    ):
+    while not may_leap and read > 0 and not is_alive(m, state_at(m, states[read], spelled[read]), memories[read]):
         read -= 1
-    return wide(DEAD), wide(REPEATED), min(read, size - 1)
+    return DEAD, REPEATED, min(read, size - 1)
 
 
 @inner
-def state_at(arena, tables, state, spelled):
+def state_at(m, state, spelled):
     """The state behind the first `spelled` bytes of the only literal of a state."""
-    return after_text(arena, tables, state, spelled) if spelled > 0 else state
+    return after_text(m, state, spelled) if spelled > 0 else state
 
 
 class ExtraCost(IntEnum):
@@ -325,7 +292,7 @@ class ExtraCost(IntEnum):
 
 
 @inner
-def extra_cost(arena, tables, state, seen, epoch, is_inner, spells):
+def extra_cost(m, state, seen, epoch, is_inner, spells):
     """Tokens that candidates add to the cost of a state: 0 without candidates, ONE_MORE where one more character makes the
     difference, SEARCH when that has to be searched for.
 
@@ -333,33 +300,29 @@ def extra_cost(arena, tables, state, seen, epoch, is_inner, spells):
     arrays of other kinds may stand in the same place, the cheapest kind may have no item left: SEARCH.
     """
     if epoch == 0:
-        return wide(0)
-    if arena[tables.c + REC * seen] == EMPTY_WORD and not is_inner:
-        return wide(ExtraCost.SEARCH) if arena[tables.n + Counter.MIXED] == 1 else wide(arena[tables.n + Counter.ITEM_GAP])
-    in_body = arena[tables.state_body_class + REC * state] >= 0 and spells
-    is_enough = in_body and way_out(arena, tables, state, seen, epoch, arena[tables.state_cost + REC * state])
-    return wide(ExtraCost.ONE_MORE) if is_enough else wide(ExtraCost.SEARCH)
+        return 0
+    if m.nodes[seen].c == EMPTY_WORD and not is_inner:
+        return ExtraCost.SEARCH if m.n.mixed == 1 else m.n.item_gap
+    in_body = m.states[state].body_class >= 0 and spells
+    is_enough = in_body and way_out(m, state, seen, epoch, m.states[state].cost)
+    return ExtraCost.ONE_MORE if is_enough else ExtraCost.SEARCH
 
 
 @inner
-def expects_key(arena, tables, state, seen):
+def expects_key(m, state, seen):
     """Whether a key that is to be remembered must come next, in an object that has keys already."""
-    frame = arena[tables.a + REC * seen]
-    return (
-        arena[tables.kind + REC * frame] == Kind.OBJECT
-        and arena[tables.b + REC * frame] != NIL
-        and must_open_key(arena, tables, state)
-    )
+    frame = m.nodes[seen].a
+    return m.nodes[frame].kind == Kind.OBJECT and m.nodes[frame].b != NIL and must_open_key(m, state)
 
 
 @inner
-def must_open_key(arena, tables, state):
+def must_open_key(m, state):
     """Whether nothing but white space and the quote of a key that is to be remembered may come next."""
     found = False
     for byte in range(256):
         if is_space(byte):
             continue
-        answer = transition(arena, tables, state, byte)
+        answer = transition(m, state, byte)
         if answer & STATE_MASK != DEAD:
             if answer >> STATE_BITS != Event.KEY_OPEN:
                 return False
@@ -370,9 +333,8 @@ def must_open_key(arena, tables, state):
 @entry(spells="bool")
 def extra_cost_of(arena_address, state, seen, spells):
     """`extra_cost` of a state and a register, or EXPECTS_KEY."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    if arena[tables.b + REC * seen] == TextMode.OUTSIDE and expects_key(arena, tables, state, seen):
-        return wide(ExtraCost.EXPECTS_KEY)
-    epoch, is_inner = mark_candidates(arena, tables, seen)
-    return extra_cost(arena, tables, wide(state), wide(seen), epoch, is_inner, spells)
+    m = tables_at(arena_address)
+    if m.nodes[seen].b == TextMode.OUTSIDE and expects_key(m, state, seen):
+        return ExtraCost.EXPECTS_KEY
+    epoch, is_inner = mark_candidates(m, seen)
+    return extra_cost(m, state, seen, epoch, is_inner, spells)

@@ -29,10 +29,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from ..automaton.nodes import intern_node, wide
-from ..automaton.tables import REC, layout
+from ..automaton.nodes import intern_node
+from ..automaton.tables import tables_at
 from ..base.kinds import Event, Kind
-from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.jit import entry, inner
 
 NIL = 0  # no frame, no word; the empty list
 EMPTY_WORD = 1  # the empty word
@@ -53,15 +53,15 @@ class TextMode(IntEnum):
 
 
 @inner
-def register(arena, tables, frame, mode, word):
+def register(m, frame, mode, word):
     """The REGISTER node of a frame, a mode and a word."""
-    return intern_node(arena, tables, wide(Kind.REGISTER), wide(frame), wide(mode), wide(word))
+    return intern_node(m, Kind.REGISTER, frame, mode, word)
 
 
 @inner
-def longer(arena, tables, word, symbol):
+def longer(m, word, symbol):
     """A word and one more symbol; NIL where nothing is recorded."""
-    return wide(NIL) if word == NIL else intern_node(arena, tables, wide(Kind.WORD), wide(word), wide(symbol), wide(0))
+    return NIL if word == NIL else intern_node(m, Kind.WORD, word, symbol, 0)
 
 
 @inner
@@ -76,9 +76,9 @@ def is_bracket_or_comma(byte):
 
 
 @inner
-def is_recorded(arena, tables, frame):
+def is_recorded(m, frame):
     """Whether all text in a frame is recorded, not just keys."""
-    return arena[tables.kind + REC * frame] == Kind.UNIQUE or arena[tables.c + REC * frame] != NIL
+    return m.nodes[frame].kind == Kind.UNIQUE or m.nodes[frame].c != NIL
 
 
 @inner
@@ -99,110 +99,101 @@ def mode_after(mode, byte, event):
 
 
 @inner
-def seen_after(arena, tables, seen, byte, event):
+def seen_after(m, seen, byte, event):
     """The register behind a byte with an event; REPEATED when the byte ends a key or an item that is there already, and on
     a fault."""
-    frame, mode, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.b + REC * seen]), wide(arena[tables.c + REC * seen])
+    frame, mode, word = m.nodes[seen].a, m.nodes[seen].b, m.nodes[seen].c
     inside = mode_after(mode, byte, event)
     if mode != TextMode.OUTSIDE and inside != TextMode.OUTSIDE:
-        return seen if inside == mode and word == NIL else register(arena, tables, frame, inside, longer(arena, tables, word, byte))
+        return seen if inside == mode and word == NIL else register(m, frame, inside, longer(m, word, byte))
     if mode != TextMode.OUTSIDE:
-        word = longer(arena, tables, word, byte)
-        if event == Event.KEY_CLOSE and has_key(arena, tables, wide(arena[tables.b + REC * frame]), word):
-            return wide(REPEATED)
-        if not is_recorded(arena, tables, frame):
+        word = longer(m, word, byte)
+        if event == Event.KEY_CLOSE and has_key(m, m.nodes[frame].b, word):
+            return REPEATED
+        if not is_recorded(m, frame):
             if event == Event.KEY_CLOSE:
-                frame = with_element(arena, tables, frame, word)
-            word = wide(NIL)
-        return register(arena, tables, frame, TextMode.OUTSIDE, word)
+                frame = with_element(m, frame, word)
+            word = NIL
+        return register(m, frame, TextMode.OUTSIDE, word)
     if is_space(byte):
         return seen
     if byte == QUOTE:
         if event == Event.KEY_OPEN and word == NIL:
-            word = wide(EMPTY_WORD)
-        return register(arena, tables, frame, inside, longer(arena, tables, word, byte))
+            word = EMPTY_WORD
+        return register(m, frame, inside, longer(m, word, byte))
     if not is_bracket_or_comma(byte):
-        return seen if word == NIL else register(arena, tables, frame, TextMode.OUTSIDE, longer(arena, tables, word, byte))
+        return seen if word == NIL else register(m, frame, TextMode.OUTSIDE, longer(m, word, byte))
     if byte == OPEN_BRACE or byte == OPEN_BRACKET:
-        kind = wide(Kind.OBJECT if byte == OPEN_BRACE else Kind.UNIQUE if event == Event.ARRAY_OPEN else Kind.ARRAY)
-        opened = intern_node(arena, tables, kind, frame, wide(NIL), longer(arena, tables, word, byte))
-        return register(arena, tables, opened, TextMode.OUTSIDE, EMPTY_WORD if word != NIL or kind == Kind.UNIQUE else NIL)
-    if is_recorded(arena, tables, frame) and word != EMPTY_WORD:
-        if (event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE) and has_item(
-            arena, tables, wide(arena[tables.b + REC * frame]), word
-        ):
-            return wide(REPEATED)
-        frame, word = with_element(arena, tables, frame, word), wide(EMPTY_WORD)
+        kind = Kind.OBJECT if byte == OPEN_BRACE else Kind.UNIQUE if event == Event.ARRAY_OPEN else Kind.ARRAY
+        opened = intern_node(m, kind, frame, NIL, longer(m, word, byte))
+        return register(m, opened, TextMode.OUTSIDE, EMPTY_WORD if word != NIL or kind == Kind.UNIQUE else NIL)
+    if is_recorded(m, frame) and word != EMPTY_WORD:
+        if (event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE) and has_item(m, m.nodes[frame].b, word):
+            return REPEATED
+        frame, word = with_element(m, frame, word), EMPTY_WORD
     if byte == COMMA:
-        if arena[tables.kind + REC * frame] == Kind.UNIQUE and event != Event.ITEM_CLOSE:
-            frame, word = no_longer_unique(arena, tables, frame, word)
-        return register(arena, tables, frame, TextMode.OUTSIDE, word)
-    value = CONTAINER + wide(arena[tables.b + REC * frame])
-    return register(
-        arena,
-        tables,
-        wide(arena[tables.a + REC * frame]),
-        TextMode.OUTSIDE,
-        longer(arena, tables, wide(arena[tables.c + REC * frame]), value),
-    )
+        if m.nodes[frame].kind == Kind.UNIQUE and event != Event.ITEM_CLOSE:
+            frame, word = no_longer_unique(m, frame, word)
+        return register(m, frame, TextMode.OUTSIDE, word)
+    value = CONTAINER + m.nodes[frame].b
+    return register(m, m.nodes[frame].a, TextMode.OUTSIDE, longer(m, m.nodes[frame].c, value))
 
 
 @inner
-def no_longer_unique(arena, tables, frame, word):
+def no_longer_unique(m, frame, word):
     """(frame, word) of an array when no text that may still come asks whether its items differ."""
-    parent, before = wide(arena[tables.a + REC * frame]), wide(arena[tables.c + REC * frame])
+    parent, before = m.nodes[frame].a, m.nodes[frame].c
     if before == NIL:
-        return intern_node(arena, tables, wide(Kind.ARRAY), parent, wide(NIL), before), wide(NIL)
-    return intern_node(arena, tables, wide(Kind.ARRAY), parent, wide(arena[tables.b + REC * frame]), before), word
+        return intern_node(m, Kind.ARRAY, parent, NIL, before), NIL
+    return intern_node(m, Kind.ARRAY, parent, m.nodes[frame].b, before), word
 
 
 @inner
-def begins(arena, tables, prefix, word):
+def begins(m, prefix, word):
     """Whether a word begins with another one, `prefix`. Prefixes are made first, so they have the smaller numbers."""
     while word > prefix:
-        word = wide(arena[tables.a + REC * word])
+        word = m.nodes[word].a
     return word == prefix
 
 
 @inner
-def has_key(arena, tables, done, key):
+def has_key(m, done, key):
     """Whether a list has an element that begins with a key (its quotes included)."""
     while done != NIL:
-        if begins(arena, tables, key, wide(arena[tables.b + REC * done])):
+        if begins(m, key, m.nodes[done].b):
             return True
-        done = wide(arena[tables.a + REC * done])
+        done = m.nodes[done].a
     return False
 
 
 @inner
-def has_item(arena, tables, done, item):
+def has_item(m, done, item):
     """Whether a list has an item."""
     while done != NIL:
-        if arena[tables.b + REC * done] == item:
+        if m.nodes[done].b == item:
             return True
-        done = wide(arena[tables.a + REC * done])
+        done = m.nodes[done].a
     return False
 
 
 @inner
-def with_element(arena, tables, frame, word):
+def with_element(m, frame, word):
     """A frame with one more element done: sorted into the set of an object, at the end of the list of an array."""
-    kind, done = wide(arena[tables.kind + REC * frame]), wide(arena[tables.b + REC * frame])
-    larger, rest = wide(0), done
-    while kind == Kind.OBJECT and rest != NIL and arena[tables.b + REC * rest] > word:
-        larger, rest = larger + 1, wide(arena[tables.a + REC * rest])
+    kind, done = m.nodes[frame].kind, m.nodes[frame].b
+    larger, rest = 0, done
+    while kind == Kind.OBJECT and rest != NIL and m.nodes[rest].b > word:
+        larger, rest = larger + 1, m.nodes[rest].a
     moved = np.empty(larger, np.int64)
     for i in range(larger):
-        moved[i], done = arena[tables.b + REC * done], wide(arena[tables.a + REC * done])
-    rest = intern_node(arena, tables, wide(Kind.LIST), rest, word, wide(0))
+        moved[i], done = m.nodes[done].b, m.nodes[done].a
+    rest = intern_node(m, Kind.LIST, rest, word, 0)
     for i in range(larger - 1, -1, -1):
-        rest = intern_node(arena, tables, wide(Kind.LIST), rest, moved[i], wide(0))
-    return intern_node(arena, tables, kind, wide(arena[tables.a + REC * frame]), rest, wide(arena[tables.c + REC * frame]))
+        rest = intern_node(m, Kind.LIST, rest, moved[i], 0)
+    return intern_node(m, kind, m.nodes[frame].a, rest, m.nodes[frame].c)
 
 
 @entry
 def empty_memory(arena_address):
     """The register before any text."""
-    arena = words_at(arena_address)
-    tables = layout(arena)
-    return register(arena, tables, NIL, TextMode.OUTSIDE, NIL)
+    m = tables_at(arena_address)
+    return register(m, NIL, TextMode.OUTSIDE, NIL)

@@ -333,12 +333,12 @@ def _fill_shapes(vocab, trie, max_depth, utf8):
 
 
 @inner
-def is_inside(vocab, shape, classes, arena, first):
+def is_inside(vocab, shape, classes, first):
     """Whether everything below a trie node is made of characters of a class whose first bytes begin no others. classes:
     offset in `arena` of that set. first: the word of the set to begin at, 0; or 1 to leave out control characters, which
     are 32."""
     for k in range(first, SET_WORDS):
-        if vocab[shape + 1 + k] & ~arena[classes + k] != 0:
+        if vocab[shape + 1 + k] & ~classes[k] != 0:
             return False
     return True
 
@@ -367,13 +367,13 @@ def first_ascii(vocab, tables):
 @inner
 def child_of(vocab, trie, node, byte):
     """The child of a node (-1: of the root) by a byte, -1 when there is none."""
-    nodes = np.int64(vocab[trie + TrieRecord.NODES])
-    table = np.int64(1) if node < 0 else np.int64(vocab[nodes + NODE_WIDTH * node]) >> 8
+    nodes = vocab[trie + TrieRecord.NODES]
+    table = np.int64(1) if node < 0 else vocab[nodes + NODE_WIDTH * node] >> 8
     if table != 0:
-        return np.int64(vocab[vocab[trie + TrieRecord.CHILDREN] + 256 * table + byte]) - 1
-    child, end = node + 1, np.int64(vocab[nodes + NODE_WIDTH * node + 2])
+        return vocab[vocab[trie + TrieRecord.CHILDREN] + 256 * table + byte] - 1
+    child, end = node + 1, vocab[nodes + NODE_WIDTH * node + 2]
     while child < end:
         if vocab[nodes + NODE_WIDTH * child] & 255 >= byte:
             return child if vocab[nodes + NODE_WIDTH * child] & 255 == byte else np.int64(-1)
-        child = np.int64(vocab[nodes + NODE_WIDTH * child + 2])
+        child = vocab[nodes + NODE_WIDTH * child + 2]
     return np.int64(-1)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from maskwright.constraints.automaton.tables import FIELDS, HASHES, NUM_COUNTERS, REC, Arena, Counter, Fault
+from maskwright.constraints.automaton.tables import FIELDS, HASHES, Arena, Counters, Fault, NodeRecord, StateRecord
 
 ROOM = 1000  # nodes and states that fit, of which a few are there
 
 
 def small_arena() -> Arena:
-    sizes = dict.fromkeys(FIELDS, 64) | {"n": NUM_COUNTERS, "nodes": ROOM * REC, "states": ROOM * REC, "next": ROOM * 256}
+    sizes = dict.fromkeys(FIELDS, 64) | {"n": Counters.SIZE, "next": ROOM * 256}
+    sizes |= {"nodes": ROOM * NodeRecord.SIZE, "states": ROOM * StateRecord.SIZE}
     arena = Arena(sizes, dict.fromkeys(HASHES, 16))
-    counters = arena.table("n")
-    counters[Counter.NODES] = counters[Counter.STATES] = 9
+    arena.n.nodes = arena.n.states = 9
     return arena
 
 

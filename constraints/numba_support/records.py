@@ -1,0 +1,189 @@
+"""Records: what lies in an array of int32 words, with a name and a type for each word.
+
+A record is declared once, as a class whose attributes are its words in order. Here is what the classes mean in Python;
+record_lowering.py tells Numba the same, so that `m.nodes[i].size` is one load in compiled code, of a word that is widened to 64
+bits. Nothing is copied: a value of these classes is the address of its first word.
+
+    Words     words from an address on; `words[k]` is a number, `words + k` the words from the k-th on
+    Record    a few words with names
+    Records   records one behind the other, found by their ids
+    View      names for the parts of an array whose first words say where each part begins
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hints
+
+from .jit import LOOPS
+
+Id = TypeVar("Id", bound=int)
+R = TypeVar("R", bound="Record")
+V = TypeVar("V", bound="View")
+
+
+class Words:
+    """memory: what the words are read from and written to, by their numbers."""
+
+    def __init__(self, memory: Any, start: int = 0) -> None:
+        self.memory, self.start = memory, start
+
+    def __getitem__(self, index: int) -> int:
+        return int(self.memory[self.start + index])
+
+    def __setitem__(self, index: int, value: int) -> None:
+        self.memory[self.start + index] = value
+
+    def __add__(self, words: int) -> Words:
+        return Words(self.memory, self.start + words)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a field lies: its first byte, counted from that of the record; a word, or one byte of it, or several words."""
+
+    at: int
+    is_byte: bool = False
+    num_words: int | None = None
+
+
+def several(words: int) -> Any:
+    """In the declaration of a record: a field of several words, whose value is `Words`."""
+    return Place(0, num_words=words)
+
+
+def byte() -> Any:
+    """In the declaration of a record: a field of one byte, for numbers from -128 to 127. Four in a row share a word."""
+    return Place(0, is_byte=True)
+
+
+class Record:
+    """Fields are numbers of one word, unless they are declared otherwise. size: words from one record to the next of the same kind,
+    by default as many as the fields take."""
+
+    SIZE: ClassVar[int]
+    PLACES: ClassVar[Mapping[str, Place]]
+
+    def __init_subclass__(cls, size: int | None = None) -> None:
+        places, end = {}, 0
+        for name in cls.__annotations__:
+            declared = cls.__dict__.get(name, Place(0))
+            if not declared.is_byte:
+                end = -(-end // 4) * 4
+            places[name] = replace(declared, at=end)
+            end += 1 if declared.is_byte else 4 * (declared.num_words or 1)
+            if name in cls.__dict__:
+                delattr(cls, name)
+        cls.PLACES, words = places, -(-end // 4)
+        cls.SIZE = words if size is None else size
+        assert words <= cls.SIZE, f"{cls.__name__} has more than {cls.SIZE} words"
+
+    def __init__(self, words: Words) -> None:
+        object.__setattr__(self, "_words", words)
+
+    def __str__(self) -> str:
+        numbers = [f"{name}={getattr(self, name)}" for name, place in self.PLACES.items() if place.num_words is None]
+        return f"{type(self).__name__}({', '.join(numbers)})"
+
+    if not TYPE_CHECKING:  # to the type checker there are the declared fields alone
+
+        def __getattr__(self, name: str) -> Any:
+            place = self._place(name)
+            if place.num_words is not None:
+                return self._words + place.at // 4
+            word = self._words[place.at // 4]
+            if not place.is_byte:
+                return word
+            found = word >> 8 * (place.at % 4) & 255
+            return found - 256 if found >= 128 else found
+
+        def __setattr__(self, name: str, value: int) -> None:
+            place = self._place(name)
+            if place.is_byte:
+                shift = 8 * (place.at % 4)
+                word = self._words[place.at // 4] & ~(255 << shift) | (value & 255) << shift
+                value = (word + (1 << 31)) % (1 << 32) - (1 << 31)
+            self._words[place.at // 4] = value
+
+        def _place(self, name: str) -> Place:
+            if name not in self.PLACES:
+                raise AttributeError(f"{type(self).__name__} has no field {name}")
+            return self.PLACES[name]
+
+
+class Records(Generic[Id, R]):
+    def __init__(self, words: Words, kind: type[R]) -> None:
+        self.words, self.kind = words, kind
+
+    def __getitem__(self, number: Id) -> R:
+        return self.kind(self.words + self.kind.SIZE * number)
+
+
+@dataclass(frozen=True)
+class Word:
+    """Where a part begins: as a word of the array says; or, of an attribute that is a number, its distance from another word, in
+    units of 2^shift, or the word itself."""
+
+    index: int
+    since: int | None = None
+    shift: int = 0
+
+
+class View:
+    """Attributes are `Words`, a `Record`, `Records`, or numbers (`int`), which do not change while compiled code runs."""
+
+    WORDS: ClassVar[Mapping[str, Word]]
+    KINDS: ClassVar[Mapping[str, Any]]  # the type of each attribute
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            word, kind = self.WORDS[name], self.KINDS[name]
+            found = self._words[word.index]
+            if kind is int:
+                return found if word.since is None else (found - self._words[word.since]) >> word.shift
+            part = self._words + found
+            if kind is Words:
+                return part
+            return kind(part) if isinstance(kind, type) else Records(part, kind.__args__[1])
+
+
+def words_of_address(address: int) -> Words:
+    """The words at an address of this process."""
+    return Words(ctypes.cast(address, ctypes.POINTER(ctypes.c_int32)))
+
+
+def view(cls: type[V], words: Mapping[str, Word]) -> Callable[[int], V]:
+    """A function of loops: the view at an address. None where the loops are compiled already. words: where its attributes are."""
+    hints = get_type_hints(cls)
+    cls.WORDS, cls.KINDS = words, {name: hints[name] for name in words}
+    if LOOPS.is_compiled:
+        return None  # type: ignore[return-value]
+    from .record_lowering import view_at
+
+    made: Callable[[int], V] = view_at(cls)
+    return made
+
+
+def record(cls: type[R]) -> Callable[[Words], R]:
+    """A function of loops: the record that begins with the first of some words. None where the loops are compiled already."""
+    if LOOPS.is_compiled:
+        return None  # type: ignore[return-value]
+    from .record_lowering import record_at
+
+    made: Callable[[Words], R] = record_at(cls)
+    return made
+
+
+words_at: Callable[[int], Words]
+pointer: Any
+if LOOPS.is_compiled:
+    words_at = words_of_address  # nothing in Python calls them
+    pointer = None
+else:
+    from .record_lowering import pointer, words_at  # noqa: F401
