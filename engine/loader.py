@@ -88,6 +88,11 @@ def _check_together(config: EngineConfig, features: EngineFeatures) -> None:
     """Raises ConfigError for what does not go together."""
     if config.cpu_offload_gb and features.cuda_graphs:
         raise ConfigError("cuda_graphs cannot capture layers that are streamed from host memory (cpu_offload_gb): leave out one")
+    if config.tensor_parallel > 1 and not METHODS.is_built_in(config.attention):
+        raise ConfigError(
+            f'tensor_parallel={config.tensor_parallel}: the other ranks are processes of their own, which know no attention="'
+            f'{config.attention}" of a plugin: leave out one'
+        )
     if config.tensor_parallel > 1 and features.automaton == "device":
         raise ConfigError(
             f'tensor_parallel={config.tensor_parallel} has the host tell all ranks of each step; automaton="device" takes steps of '

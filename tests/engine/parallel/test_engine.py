@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from maskwright.engine import EngineConfig, EngineFeatures
+from maskwright.engine.attention.methods import METHODS
 from maskwright.engine.errors import ConfigError, SessionError
 from maskwright.engine.loader import load
 from maskwright.engine.requests.request import Request
@@ -103,6 +104,8 @@ def test_what_does_not_go_together_is_refused_before_anything_is_started(tmp_pat
     config = EngineConfig(model=folder, device="cpu", tensor_parallel=2)
     with pytest.raises(ConfigError, match=r'automaton="device" takes steps of which the host does not know yet'):
         load(config, EngineFeatures(automaton="device"))
+    with METHODS.registered("own", METHODS["naive"]), pytest.raises(ConfigError, match='no attention="own" of a plugin'):
+        load(EngineConfig(model=folder, device="cpu", tensor_parallel=2, attention="own"))
     with pytest.raises(ConfigError, match="tensor_parallel=3 does not fit 4 heads in 2 groups"):
         load(EngineConfig(model=folder, device="cpu", tensor_parallel=3))
     with pytest.raises(ConfigError, match="tensor_parallel must be an integer of at least 1, got 0"):
