@@ -22,6 +22,7 @@ from .machine import Machine
 from .tables import DEAD
 
 _FIRST_STATES = 512  # for which room is made at first
+_MORE_STATES = 4_096  # between two looks at the clock, at the most
 
 
 class TooManyStates(Exception):
@@ -53,7 +54,7 @@ def determinized(machine: Machine, start: int, limit: int, check: Callable[[], N
         if room == limit:
             raise TooManyStates
         check()
-        room = min(4 * room, limit)
+        room = min(2 * room, room + _MORE_STATES, limit)
     next_, accepts = np.zeros((count + 1, num_letters), np.int32), np.zeros(count + 1, np.uint8)
     machine.call(write_transitions, states, count, letters, next_, accepts)
     return FiniteAutomaton(letters, next_, accepts, min(1, count))

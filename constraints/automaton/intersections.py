@@ -129,7 +129,9 @@ class Intersections:
         whole, *others = automata
         for other in others:
             self._stopwatch.check()
-            whole = minimized(product(whole, other, self._most_states, self._stopwatch.check)[0])
+            whole, _ = product(whole, other, self._most_states, self._stopwatch.check)
+            self._stopwatch.check()
+            whole = minimized(whole)
         return whole
 
     def _automaton(self, node: Node) -> FiniteAutomaton:

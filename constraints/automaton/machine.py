@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..base.errors import ConstraintLimit
 from ..grammar.source import Limits
-from ..grammar.stopwatch import check_bytes
+from ..grammar.stopwatch import check_bytes, look
 from ..numba_support.records import Words
 from . import determinize
 from .tables import FAULT_WORD, FIELDS, HASHES, Arena, BodyClass, Counters, Fault, Frame, StateRecord, column, in_use
@@ -107,6 +107,7 @@ class Machine:
         """Grow the table that a fault names. Raises `ConstraintLimit` where a limit forbids that, or no table is to
         blame."""
         self._arena.array[FAULT_WORD] = Fault.NONE
+        look()
         if fault == Fault.SEARCH_EXHAUSTED:
             raise ConstraintLimit(
                 "the search for a string that satisfies an intersection visits too many states",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .expression import EMPTY, Grammar, Kind, Node
 from .reference import Continuation, Part, Unfolding
+from .stopwatch import look
 
 Position = int  # a set of continuations
 _NOWHERE: Position = 0
@@ -47,6 +48,7 @@ class Steps(Unfolding[Position]):
         return known
 
     def _find_intervals(self, position: Position) -> Iterator[tuple[int, int, Position]]:
+        look()
         firsts = self.edges(position)
         for low, behind in zip(firsts, [*firsts[1:], 256], strict=True):
             after = self.step(position, low)

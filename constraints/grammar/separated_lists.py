@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..base.kinds import UNBOUNDED, Kind
+from .stopwatch import look
 from .store import EMPTY, FAIL, Node
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def chain(
     links: the parts, last one first, each with whether it is needed; the others may be left out. later: what follows all of
     them, `end` included; following: what may stand there behind a separator, FAIL for nothing.
     """
+    look()
     parts = [link for link in links if link[0] != FAIL or link[1]]
     rows = grammar.rows
     if later == FAIL or (FAIL, True) in parts or _LITERAL in [rows[4 * node] for node in (gap, *dict(parts))]:

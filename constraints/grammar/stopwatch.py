@@ -1,5 +1,8 @@
 """What one compile may take, by name: the processor time of its thread, and what it holds in memory.
 
+Time is looked at by those who make nodes, literals and tokens, every so many of them, and by loops that make none of these. What
+it takes to give everything back counts as well: it comes behind the last look.
+
 A compile has one *account* from its beginning to its end, whatever stages it has: `accounted` opens it, unless the thread has one
 open already. What grows says now and then how many bytes more it holds, by an estimate of what Python's objects take; what is kept
 only for a while gives them back (`held_for_a_while`). Memory is not measured, so the same source meets the limit at the same point
@@ -8,16 +11,21 @@ everywhere.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ...foundation.compiled_loops.compile_time import seconds_spent
 from ..base.errors import ConstraintLimit
-from .source import Limits
+
+if TYPE_CHECKING:  # nodes look at the clock, and limits are those of grammars
+    from .source import Limits
 
 NODE_BYTES = 200  # of one expression and of what finds it again
+_SECONDS_OF_OBJECT = 3e-7  # to give it back
 ENTRY_BYTES = 250  # of a small tuple or frozen set, kept in a dictionary
 
 
@@ -26,7 +34,13 @@ class Account:
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.held = limits, 0
+        self.path: str | None = None  # of the part of the source that is worked on
         self.started, self.begun = worked(), time.monotonic()
+
+    def check_time(self) -> None:
+        """Raises `ConstraintLimit` when the time is over."""
+        if is_over(self.started, self.begun, self.limits.seconds):
+            raise ConstraintLimit("compiling it takes too long", limit="seconds", value=self.limits.seconds, path=self.path)
 
     def check_bytes(self, num_bytes: int) -> None:
         """Raises `ConstraintLimit` where so many bytes beside those that are held are too many."""
@@ -42,12 +56,11 @@ class Stopwatch:
     that of compiling loops at their first use."""
 
     def __init__(self, limits: Limits, what: str) -> None:
-        started, _ = beginning()
-        self._end, self._limit, self._what = started + limits.seconds, limits.seconds, what
+        self._beginning, self._limit, self._what = beginning(), limits.seconds, what
 
     def check(self) -> None:
         """Raises `ConstraintLimit` when the time is over."""
-        if worked() > self._end:
+        if is_over(*self._beginning, self._limit):
             raise ConstraintLimit(f"{self._what} takes too long", limit="seconds", value=self._limit)
 
 
@@ -95,6 +108,34 @@ def check_bytes(num_bytes: int) -> None:
     account = _open_account()
     if account is not None:
         account.check_bytes(num_bytes)
+
+
+def look() -> None:
+    """Look at the clock. Raises `ConstraintLimit` where a compile is under way and its time is over.
+
+    Whatever takes long makes nodes, literals or sites: those who make these look once in a while, so that nobody else has to.
+    """
+    account = _open_account()
+    if account is not None:
+        account.check_time()
+
+
+def work_on(path: str) -> None:
+    """Note which part of the source is worked on from now on."""
+    account = _open_account()
+    if account is not None:
+        account.path = path
+
+
+def is_over(started: float, begun: float, seconds: float) -> bool:
+    """Whether a compile has worked for so many seconds, with what it will take to give back what it has made.
+
+    started: its processor time when it began; begun: the time on the wall.
+    """
+    left = seconds - _SECONDS_OF_OBJECT * gc.get_count()[0]  # objects made, as nothing is collected meanwhile
+    if time.monotonic() - begun < left:
+        return False  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
+    return worked() - started > left
 
 
 def _open_account() -> Account | None:

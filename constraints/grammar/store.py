@@ -14,12 +14,14 @@ from typing import ClassVar, NewType, Self
 from ..base.kinds import ONLY_PLANNED, CoverRow, Event, Kind, Supply
 from ..base.utf8 import ByteTree, Ranges, byte_tree
 from ..numba_support.divisors import MULTIPLE_ROW_WORDS
+from .stopwatch import look
 
 Node = NewType("Node", int)
 Rule = NewType("Rule", int)
 Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
 FAIL, EMPTY = Node(0), Node(1)
+_BETWEEN_LOOKS = 1023  # nodes, a few milliseconds
 _KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
 _ALT, _CALL, _CLASS = map(int, (Kind.ALT, Kind.CALL, Kind.CLASS))  # reading a member is slow too
 
@@ -166,6 +168,8 @@ class NodeStore:
     def _new(self, row: tuple[int, int, int, int]) -> Node:
         node = len(self.rows) // 4
         self.rows.extend(row)
+        if not node & _BETWEEN_LOOKS:
+            look()
         return node  # type: ignore[return-value]  # calling Node takes as long as all of this
 
     def _union(self, options: tuple[Node, ...], supply: Supply = Supply.CERTAIN) -> Node:
@@ -180,6 +184,8 @@ class NodeStore:
             rows = self.rows
             node = self._interned[row] = len(rows) // 4  # type: ignore[assignment]
             rows.extend(row)
+            if not node & _BETWEEN_LOOKS:  # type: ignore[operator]
+                look()
         return node  # type: ignore[return-value]
 
     def _class(self, edges: Edges, event: Event) -> Node:

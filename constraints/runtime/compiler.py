@@ -16,7 +16,7 @@ from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .front_end import front_end_of
-from .garbage import collection_paused
+from .garbage import collection_paused, let_go
 from .growth import refuse_growth
 from .loading import Handover, load, take_over
 
@@ -113,8 +113,8 @@ class Compiler:
 
     def _fulfil(self, future: Future[Constraint], source: Source) -> None:
         try:
-            with collection_paused(), accounted(self.limits):
-                constraint = self._compiled(source)
+            with collection_paused():
+                constraint = self._accounted(source)
             future.set_result(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
             with self._lock:
@@ -122,6 +122,15 @@ class Compiler:
             future.set_exception(error)
         else:
             self._evict(keep=source)
+
+    def _accounted(self, source: Source) -> Constraint:
+        """The constraint, within the limits; what is refused holds nothing any more."""
+        try:
+            with accounted(self.limits):
+                return self._compiled(source)
+        except ConstraintError as error:
+            let_go(error)
+            raise
 
     def _compiled(self, source: Source) -> Constraint:
         front_end = front_end_of(source)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,3 +28,11 @@ def collection_paused() -> Iterator[None]:
         with _lock:
             if _compiles.pop() and not _compiles:
                 gc.enable()
+
+
+def let_go(error: BaseException) -> None:
+    """Give back what the calls held that an error has ended; its traceback would keep it as long as anybody has the error."""
+    told: BaseException | None = error
+    while told is not None:
+        traceback.clear_frames(told.__traceback__)
+        told = told.__context__

@@ -17,6 +17,7 @@ from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
 from ...base.errors import GrammarSyntaxError
+from ...grammar.stopwatch import look
 from ..regex.parser import syntax_error
 
 NOTATIONS = ("xgrammar", "w3c", "iso")
@@ -120,6 +121,7 @@ class Tokens(Lexer):
         index, before = 0, ""
         in_attributes = False
         while index < len(text):
+            look()
             match = pattern.match(text, index)
             kind = (match.lastgroup or "") if match else ""
             if before == "DEFINED" and text[index] == "[":

@@ -16,6 +16,7 @@ from lark.lark import PostLex
 
 from ...base.errors import GrammarSyntaxError
 from ...base.utf8 import MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
+from ...grammar.stopwatch import look
 from ..regex.parser import syntax_error
 
 GBNF = r"""
@@ -62,6 +63,7 @@ class _LineEnds(PostLex):
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         depth, before, newline = 0, "", None
         for token in stream:
+            look()
             if token.type == "_NEWLINE":
                 newline = newline or token
                 continue

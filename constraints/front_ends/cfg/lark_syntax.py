@@ -18,6 +18,7 @@ from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
 from ...base.errors import GrammarSyntaxError
+from ...grammar.stopwatch import look
 from ..regex.parser import syntax_error
 
 NOTATION = r"""
@@ -115,6 +116,7 @@ class Tokens(Lexer):
         text = str(data)
         depth, newline, last = 0, None, ""
         for token in _tokens(text):
+            look()
             if token.type == "_NL":
                 newline = newline or token
                 continue

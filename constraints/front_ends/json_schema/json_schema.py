@@ -13,7 +13,7 @@ from typing import Any
 from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
-from ...grammar.stopwatch import accounted
+from ...grammar.stopwatch import accounted, work_on
 from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd
 from ...runtime.values import JsonValues, Values
@@ -128,6 +128,7 @@ class JsonSchema(FrontEnd):
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         end = monotonic() + limits.seconds
         policy = self.policy(grammar, limits.seconds)  # its time begins before the schema is read
+        work_on("#")
         root = self.root(limits)
         lowering = self._lowering(grammar, limits, policy)
         node = lowering.whole(root)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any
 
+from ....grammar.stopwatch import look
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.keywords import TYPES
@@ -19,6 +20,7 @@ from ..strings.string_shape import Mismatch
 
 ALL_ATOMS = frozenset().union(*TYPES.values())
 NUMBERS = TYPES["number"]
+_BETWEEN_LOOKS = 255  # literals hashed, about
 
 
 class HashedOnce:
@@ -33,6 +35,8 @@ class HashedOnce:
         except AttributeError:
             compared = (getattr(self, each.name) for each in fields(self) if each.compare)  # type: ignore[arg-type]
             object.__setattr__(self, "_hash", hash(tuple(compared)))
+            if not self._hash & _BETWEEN_LOOKS:
+                look()
             return self._hash
 
 

@@ -10,11 +10,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ....base.errors import ConstraintError
+from ....grammar.stopwatch import look
 from .dialect import Dialect, Reading
 from .forms import CHECK_OF, REMARKABLE, remark_on
 from .keyword_table import ANNOTATIONS, CHECKED_AFTERWARDS, KEYWORDS, TYPE_NAMES, Position
 from .paths import escape_token, shown
 
+_BETWEEN_LOOKS = 1023  # schemas that are read
 # Keywords that hold schemas where a value meets them: whether an object of the keyword's value holds them by name.
 _HOLDERS = {name: Position.MAP in one.holds for name, one in KEYWORDS.items() if one.holds and name not in ANNOTATIONS}
 
@@ -74,6 +76,8 @@ class Inspection:
                         dialect = document.dialect
                 read = dialect.read(schema)
                 self._read[id(schema)] = dialect, read
+                if not len(self._read) & _BETWEEN_LOOKS:
+                    look()
                 self._check(schema, read[1], dialect.draft, place)
                 for below, where in _subschemas(read[1], place)[::-1]:
                     todo.append((document, dialect, below, where))

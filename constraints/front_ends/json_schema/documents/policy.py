@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ....grammar.expression import Grammar
-from ....grammar.stopwatch import beginning, worked
+from ....grammar.stopwatch import beginning, is_over, work_on
 
 MAX_APPLIED = 200  # schemas that apply each other to one value, one inside another
 
@@ -29,11 +28,10 @@ class Policy:
 
     def check_time(self, path: str | None) -> None:
         """Raise `ConstraintLimit` when lowering has taken too long."""
-        started, begun = self._beginning
-        if time.monotonic() - begun < self.seconds:
-            return  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
-        if worked() - started > self.seconds:
+        if is_over(*self._beginning, self.seconds):
             raise ConstraintLimit("lowering the schema takes too long", limit="seconds", value=self.seconds, path=path)
+        if path is not None:
+            work_on(path)
 
     def refuse(self, error: UnsupportedKeyword) -> None:
         """Raise `error`, or collect it."""
