@@ -57,9 +57,9 @@ class ParallelRunner(ModelRunner):
 
     def prepared(self, packing: Packing) -> SharedBatch:
         batch = self.batch(packing)
-        return SharedBatch(
-            batch.token_ids, batch.positions, batch.logit_rows, batch.attention, batch.adapters, packing._replace(token_ids=[])
-        )
+        spans = [(past, new, list(table)) for past, new, table in packing.spans]  # a table may change until the step is computed
+        told = packing._replace(token_ids=[], spans=spans)
+        return SharedBatch(batch.token_ids, batch.positions, batch.logit_rows, batch.attention, batch.adapters, told)
 
     def compute(self, batch: ForwardBatch) -> Tensor:
         assert isinstance(batch, SharedBatch) and batch.packing is not None, "`prepared` made it"
