@@ -50,6 +50,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 }
 CLUSTER_OPTIONS: dict[str, type] = {
     "replicas": int, "ingresses": int, "failures": int, "load": float, "open-bytes": float, "max-batch-tokens": int,
+    "report-seconds": float, "boot-seconds": float,
 }  # fmt: skip
 
 
