@@ -48,6 +48,10 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "prefix cache, tight": {"num_blocks": 2_000},
     "prefix cache, host memory, tight": {"num_blocks": 2_000, "num_host_blocks": 20_000},
 }
+CLUSTER_OPTIONS: dict[str, type] = {
+    "replicas": int, "ingresses": int, "failures": int, "load": float, "open-bytes": float, "max-batch-tokens": int,
+    "report-seconds": float, "boot-seconds": float,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -255,7 +259,7 @@ def main() -> None:
     parser.add_argument("--token-us", type=float, default=20.0)
     parser.add_argument("--block-us", type=float, default=40.0)
     parser.add_argument("--cluster", action="store_true")
-    for name, kind in (("replicas", int), ("ingresses", int), ("failures", int), ("load", float), ("open-bytes", float), ("max-batch-tokens", int)):
+    for name, kind in CLUSTER_OPTIONS.items():
         parser.add_argument(f"--{name}", type=kind, help="with --cluster")
     parser.add_argument("--policies", nargs="+", default=list(cluster.POLICIES), choices=list(cluster.POLICIES))
     parser.add_argument("--calibration", type=Path, help="what --calibrate has written")
@@ -273,7 +277,7 @@ def main() -> None:
 
 def _route(arguments: argparse.Namespace) -> dict[str, Any]:
     """The policies over a cluster, as a table and as what is written."""
-    names = ("requests", "schemas", "replicas", "ingresses", "failures", "load", "open_bytes", "max_batch_tokens", "step_ms", "token_us")
+    names = [name.replace("-", "_") for name in ("requests", "schemas", "step-ms", "token-us", *CLUSTER_OPTIONS)]
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     known = {} if arguments.calibration is None else json.loads(arguments.calibration.read_text())
     settings = cluster.Settings(**given | {name: known[name] for name in ("step_ms", "token_us") if name in known})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Scope
@@ -12,6 +12,8 @@ from starlette.types import ASGIApp, Message, Scope
 from ..client import TRUSTED_CALLER
 from .asked import Asked, Head, Whole
 from .knowledge import ASKED_KEY
+
+logger = logging.getLogger(__name__)
 
 LAST_SECONDS = 10.0  # for an application to end when its client has gone
 
@@ -36,20 +38,27 @@ async def answered(app: ASGIApp, asked: Asked) -> AsyncGenerator[Head | bytes, N
         finally:
             messages.put_nowait(None)
 
-    running = asyncio.create_task(run())
+    running, is_whole = asyncio.create_task(run()), False
     try:
         while (message := await messages.get()) is not None:
+            is_whole = is_whole or _is_last(message)
             if message["type"] == "http.response.start":
                 yield Head(message["status"], tuple(message["headers"]))
-            elif body := message.get("body", b"") + _waiting(messages):
+                continue
+            more, ends = _waiting(messages)
+            is_whole = is_whole or ends
+            if body := message.get("body", b"") + more:
                 yield body
-        await running
+        if not is_whole:
+            await running
     finally:
         has_gone.set()
-        with suppress(TimeoutError, Exception):
-            async with asyncio.timeout(LAST_SECONDS):
-                await asyncio.shield(running)
-        running.cancel()
+        try:
+            await asyncio.wait({running}, timeout=LAST_SECONDS)
+        finally:
+            running.cancel()
+        if running.done() and not running.cancelled() and (error := running.exception()) is not None:
+            logger.error("answering %s failed", asked.path, exc_info=error)
 
 
 async def whole(app: ASGIApp, asked: Asked) -> Whole:
@@ -63,16 +72,21 @@ async def whole(app: ASGIApp, asked: Asked) -> Whole:
     return Whole(head, b"".join(pieces))
 
 
-def _waiting(messages: asyncio.Queue[Message | None]) -> bytes:
-    """Pieces of a body that are there already: they travel together."""
-    pieces = list[bytes]()
+def _waiting(messages: asyncio.Queue[Message | None]) -> tuple[bytes, bool]:
+    """(pieces of a body that are there already, whether the last one is among them): they travel together."""
+    pieces, ends = list[bytes](), False
     while not messages.empty():
         message = messages.get_nowait()
         if message is None:
             messages.put_nowait(None)
             break
         pieces.append(message.get("body", b""))
-    return b"".join(pieces)
+        ends = ends or _is_last(message)
+    return b"".join(pieces), ends
+
+
+def _is_last(message: Message) -> bool:
+    return message["type"] == "http.response.body" and not message.get("more_body", False)
 
 
 def _scope(asked: Asked) -> Scope:

@@ -82,7 +82,7 @@ class Ingress:
     def _asked(self, scope: Scope, path: str, body: bytes) -> Asked:
         request_id = scope["state"]["request_id"]
         headers = [(name, value) for name, value in scope["headers"] if name.lower() not in KEPT_OUT]
-        headers += [(b"x-request-id", request_id.encode()), (b"content-length", str(len(body)).encode())]
+        headers.append((b"x-request-id", request_id.encode()))
         key = routing_key(path, body, request_id, self._adapters)
         return Asked(scope["method"], path, scope["query_string"], tuple(headers), body, scope.get("client"), CALLER.get(), key)
 

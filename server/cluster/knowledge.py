@@ -15,6 +15,7 @@ from .routing_key import RoutingKey, fact_of
 
 ASKED_KEY: ContextVar[RoutingKey | None] = ContextVar("asked_key", default=None)  # of the request that is being answered
 MOST_REQUESTS = 512
+MOST_FACTS = 4096  # that are told, of the last requests first: all who route are told them every few seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class Knowledge:
     ) -> set[int]:
         """All that is known. num_cached: leading tokens in the cache, of the prompts that were looked up."""
         found = {fact_of("adapter", name) for name in adapters}
-        for each in self._served.values():
+        for each in reversed(self._served.values()):
+            if len(found) >= MOST_FACTS:
+                break
             found |= set(_known_prefixes(each.key, num_cached.get(each.prompt, 0), len(each.prompt.token_ids)))
             if each.key.constraint is not None and each.source is not None and is_compiled(each.source):
                 found.add(each.key.constraint)

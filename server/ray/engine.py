@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import Any
 
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
+from ...engine.errors import AdapterError
+from ...engine.requests.known_prompt import KnownPrompt
 from ...llm import LLM
 from ..app import create_app
 from ..cluster.adapters import AdapterPool
 from ..cluster.asked import Asked, Head, Whole
 from ..cluster.in_process import answered, whole
 from ..cluster.knowledge import Knowledge
+from ..errors import ApiError
 from ..service import Service
 from ..settings import ServerSettings, named_paths
 from .options import ServedModel
 from .scaling import KV_USAGE
 from .shelf import SharedResponses
+
+LOOKED_UP_TOGETHER = 32  # prompts, between two steps
 
 
 class Engine:
@@ -43,13 +48,17 @@ class Engine:
 
     async def answer(self, asked: Asked) -> AsyncGenerator[Head | bytes, None]:
         """The head of the answer, then its body as it comes."""
-        async with self._adapters.holding(asked.key.adapter_name):
-            pieces = answered(self._app, asked)
+        async with AsyncExitStack() as stack:
             try:
-                async for each in pieces:
-                    yield each
-            finally:
-                await pieces.aclose()
+                await stack.enter_async_context(self._adapters.holding(asked.key.adapter_name))
+            except AdapterError as error:  # its files have changed since the replica was started
+                told = ApiError(500, str(error), code="invalid_adapter").response(asked.path)
+                yield Head(told.status_code, tuple(told.raw_headers))
+                yield bytes(told.body)
+                return
+            pieces = await stack.enter_async_context(aclosing(answered(self._app, asked)))
+            async for each in pieces:
+                yield each
 
     async def whole(self, asked: Asked) -> Whole:
         return await whole(self._app, asked)
@@ -70,8 +79,11 @@ class Engine:
     async def record_routing_stats(self) -> dict[str, Any]:
         """What this replica knows, for the routers."""
         service, prompts = self._service, self._knowledge.prompts
-        counts = await service.apart(service.llm.driver.num_known, prompts)
-        cached = dict(zip(prompts, counts, strict=True))
+        cached: dict[KnownPrompt, int] = {}
+        for start in range(0, len(prompts), LOOKED_UP_TOGETHER):
+            few = prompts[start : start + LOOKED_UP_TOGETHER]
+            counts = await service.apart(service.llm.driver.num_known, few)
+            cached |= zip(few, counts, strict=True)
         facts = self._knowledge.facts(cached, service.llm.compiler.knows, service.adapters)
         return {"facts": array("Q", sorted(facts)).tobytes()}
 
@@ -90,8 +102,9 @@ class Engine:
             await service.apart(llm.driver.unload_adapter, name)
 
         lent = {name: path for name, path in named_paths(settings.lora_modules).items() if name not in service.adapters}
-        for name in lent:
+        for name, path in lent.items():
             service.check_adapter_name(name)
+            llm.driver.read_adapter(path)  # what is wrong with one is told before anything is served
         service.lent_adapters = lent
         return AdapterPool(lent, llm.config.max_adapters - len(service.adapters), load, unload)
 

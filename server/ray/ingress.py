@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from ray import serve
@@ -76,10 +75,14 @@ class RayReplicas:
 
 async def _of_all(handle: DeploymentHandle[Any], method: str, *arguments: object) -> list[Any]:
     """What all replicas answer that live; none if there are none."""
-    with suppress(DeploymentUnavailableError):
+    try:
         told = await handle.broadcast(method, *arguments).results_async(timeout_s=ASK_ALL_SECONDS, return_exceptions=True)
-        for each in told:
-            if isinstance(each, BaseException) and not isinstance(each, LOST):
-                raise each
-        return [each for each in told if not isinstance(each, BaseException)]
-    return []
+    except DeploymentUnavailableError:
+        return []
+    except TimeoutError as error:
+        message = f"not all replicas answered within {ASK_ALL_SECONDS:.0f} seconds"
+        raise ApiError(504, message, code="replicas_slow", headers={"Retry-After": "1"}) from error
+    for each in told:
+        if isinstance(each, BaseException) and not isinstance(each, LOST):
+            raise each
+    return [each for each in told if not isinstance(each, BaseException)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from typing import Any
 
 from ray.serve.request_router import PendingRequest, ReplicaID, RequestRouter, RunningReplica
@@ -22,14 +21,12 @@ class KnowledgeRouter(RequestRouter):
         """policy: the name of one of `POLICIES`."""
         self._policy = policy_of(policy)
         self._reports: dict[str, bytes] = {}
-        self._num_open: Counter[str] = Counter()  # requests that were sent from here and have not ended
 
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
         super().update_replicas(replicas)
         names = {each.replica_id.unique_id: each for each in replicas}
         self._policy.update(names)
         self._reports = {name: report for name, report in self._reports.items() if name in names}
-        self._num_open = Counter({name: count for name, count in self._num_open.items() if name in names})
         for name, replica in names.items():
             report = replica.routing_stats.get("facts")
             if report is not None and report != self._reports.get(name):
@@ -44,6 +41,8 @@ class KnowledgeRouter(RequestRouter):
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
     ) -> list[list[RunningReplica]]:
         """One rank for each replica that the policy names, and one with all others, for when those are full."""
+        if pending_request is not None:
+            pending_request.routing_context.should_backoff = True  # when all are full
         by_name, loads = {each.replica_id.unique_id: each for each in candidate_replicas}, self._loads()
         ranking = self._policy.rank(_key_of(pending_request), lambda name: loads.get(name, 0))
         ranked = [by_name[name] for name in ranking if name in by_name]
@@ -51,16 +50,11 @@ class KnowledgeRouter(RequestRouter):
         return [*([each] for each in ranked), others]
 
     def on_request_routed(self, pending_request: PendingRequest, replica_id: ReplicaID, result: Any) -> None:
-        self._num_open[replica_id.unique_id] += 1
         self._policy.routed(_key_of(pending_request), replica_id.unique_id)
 
-    def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
-        self._num_open[replica_id.unique_id] -= 1
-
     def _loads(self) -> dict[str, int]:
-        """Requests of each replica: as it told last, what others have sent included, and at least what was sent from here."""
-        told = {each.unique_id: self.replica_queue_len_cache.get(each) or 0 for each in self.curr_replicas}
-        return {name: max(length, self._num_open[name]) for name, length in told.items()}
+        """Requests of each replica, as it told last, and those sent since. 0 where that is long ago: who is asked will tell."""
+        return {each.unique_id: self.replica_queue_len_cache.get(each) or 0 for each in self.curr_replicas}
 
 
 def _key_of(request: PendingRequest | None) -> RoutingKey:

@@ -26,12 +26,12 @@ def serve_on_ray(model: ServedModel, settings: ServerSettings, cluster: ClusterS
         raise UsageError("port: the proxies of Ray Serve listen at one port that is known; give one above 0")
     bound_socket(settings.host, settings.port).close()  # what is wrong with the address is told now
     stopped = threading.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stopped.set())
     ray.init(include_dashboard=False, log_to_driver=True, namespace=NAME)
     try:
         serve.start(http_options=_http_options(settings))
         serve.run(made, name=NAME, route_prefix="/")
+        for each in (signal.SIGTERM, signal.SIGINT):  # Ray has handlers of its own, from `init` on
+            signal.signal(each, lambda *_: stopped.set())
         scheme = "http" if settings.ssl_certfile is None else "https"
         url = f"{scheme}://{settings.host}:{settings.port}"
         print(f"Ray Serve running on {url} (Press CTRL+C to quit)", flush=True)  # as scripts wait for it

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from ray.exceptions import RayActorError
 from ray.serve.handle import DeploymentHandle
 
 from ..errors import ApiError
 from ..stored.store import Item, StoredResponse, StoredResponses, not_stored
+
+logger = logging.getLogger(__name__)
 
 
 class Shelf:
@@ -45,14 +50,29 @@ class SharedResponses:
         return self._stores
 
     async def get(self, owner: str, response_id: str, param: str | None = None) -> StoredResponse:
-        found: StoredResponse | None = await self._shelf.get.remote(owner, response_id)
+        with _told_when_lost():
+            found: StoredResponse | None = await self._shelf.get.remote(owner, response_id)
         if found is None:
             raise not_stored(response_id, param)
         return found
 
     async def put(self, owner: str, response: dict[str, Any], input_items: Sequence[Item]) -> None:
-        await self._shelf.put.remote(owner, response, list(input_items))
+        try:
+            await self._shelf.put.remote(owner, response, list(input_items))
+        except RayActorError as error:  # the answer is there all the same
+            logger.warning("the response %s was not stored: %s", response["id"], error)
 
     async def delete(self, owner: str, response_id: str) -> None:
-        if not await self._shelf.delete.remote(owner, response_id):
+        with _told_when_lost():
+            was_there = await self._shelf.delete.remote(owner, response_id)
+        if not was_there:
             raise not_stored(response_id)
+
+
+@contextmanager
+def _told_when_lost() -> Iterator[None]:
+    try:
+        yield
+    except RayActorError as error:
+        message = "stored responses cannot be reached just now; try again"
+        raise ApiError(503, message, code="responses_lost", headers={"Retry-After": "1"}) from error

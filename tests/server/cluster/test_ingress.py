@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -55,6 +55,15 @@ class Together:
         self.policy.update(replicas)
         self.chosen: list[str] = []
 
+    def begin_anew(self) -> None:
+        """All live, and nobody knows anything of earlier requests."""
+        self.policy = PrefixAffinity()
+        self.chosen.clear()
+        for replica in self.replicas.values():
+            replica.pieces_left, replica.num_asked = None, 0
+            replica.knowledge = Knowledge()
+            replica.service.on_running = replica.knowledge.note
+
     async def ask(self, asked: Asked) -> AsyncGenerator[Head | bytes, None]:
         alive = [name for name, each in self.replicas.items() if each.pieces_left != 0]
         self.policy.update(alive)
@@ -86,30 +95,38 @@ class Together:
 
 
 class Scene:
-    """An ingress, its replicas, and a client of it and one of a single server."""
+    """An ingress, its replicas, and a client of it and one of a single server; they live as long as the event loop, as starting the
+    processes that compile takes a while."""
 
-    def __init__(self, client: httpx.AsyncClient, single: httpx.AsyncClient, together: Together) -> None:
-        self.client, self.single, self.together = client, single, together
+    def __init__(self, llm: LLM, settings: ServerSettings) -> None:
+        self._runner, self._stack, self._llm, self._settings = asyncio.Runner(), AsyncExitStack(), llm, settings
+        self._runner.run(self._open())
+
+    async def _open(self) -> None:
+        settings, metrics = self._settings, IngressMetrics()
+        replicas = {name: Replica(LLM(threads=1), settings) for name in ("one", "two")}
+        single = create_app(self._llm, settings)
+        for app in (*(each.app for each in replicas.values()), single):
+            await self._stack.enter_async_context(app.router.lifespan_context(app))
+        replicas["two"].service.responses = replicas["one"].service.responses
+        self.together = Together(replicas, metrics)
+        front = ingress_app(self.together, settings, 3, metrics)
+        self.client, self.single = [await self._stack.enter_async_context(_client(app)) for app in (front, single)]
+
+    def play(self, play: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+        self.together.begin_anew()
+        self._runner.run(play(self))
+
+    def close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
 
 
-def played(llm: LLM, play: Callable[[Scene], Coroutine[Any, Any, None]], settings: ServerSettings | None = None) -> None:
-    """Run `play` on two replicas and one server. They share a model, each in an engine of its own."""
-    settings = settings or ServerSettings()
-
-    async def scene() -> None:
-        async with AsyncExitStack() as stack:
-            replicas = {name: Replica(LLM(threads=1), settings) for name in ("one", "two")}
-            single = create_app(llm, settings)
-            for app in (*(each.app for each in replicas.values()), single):
-                await stack.enter_async_context(app.router.lifespan_context(app))
-            replicas["two"].service.responses = replicas["one"].service.responses
-            metrics = IngressMetrics()
-            together = Together(replicas, metrics)
-            front = ingress_app(together, settings, 3, metrics)
-            clients = [await stack.enter_async_context(_client(app)) for app in (front, single)]
-            await play(Scene(clients[0], clients[1], together))
-
-    asyncio.run(scene())
+@pytest.fixture(scope="module")
+def scene(llm: LLM) -> Iterator[Scene]:
+    opened = Scene(llm, ServerSettings())
+    yield opened
+    opened.close()
 
 
 def _client(app: ASGIApp) -> httpx.AsyncClient:
@@ -151,7 +168,7 @@ SURFACE: list[tuple[str, str, dict[str, Any] | None]] = [
 ]  # fmt: skip
 
 
-def test_the_surface_is_that_of_one_server(llm: LLM) -> None:
+def test_the_surface_is_that_of_one_server(scene: Scene) -> None:
     async def play(scene: Scene) -> None:
         for method, path, body in SURFACE:
             ours, theirs = [await each.request(method, path, json=body) for each in (scene.client, scene.single)]
@@ -163,10 +180,10 @@ def test_the_surface_is_that_of_one_server(llm: LLM) -> None:
         named = await scene.client.post("/v1/completions", json={"prompt": "x", "max_tokens": 1}, headers={"X-Request-Id": "mine"})
         assert named.headers.get_list("x-request-id") == ["mine"] and named.json()["id"] == "cmpl-mine"
 
-    played(llm, play)
+    scene.play(play)
 
 
-def test_prompts_and_constraints_meet_who_knows_them(llm: LLM) -> None:
+def test_prompts_and_constraints_meet_who_knows_them(scene: Scene) -> None:
     async def play(scene: Scene) -> None:
         together = scene.together
         for number in range(6):
@@ -177,10 +194,10 @@ def test_prompts_and_constraints_meet_who_knows_them(llm: LLM) -> None:
         for place in range(3):
             assert len(set(together.chosen[place::3])) == 1
 
-    played(llm, play)
+    scene.play(play)
 
 
-def test_another_replica_answers_for_one_that_is_lost(llm: LLM) -> None:
+def test_another_replica_answers_for_one_that_is_lost(scene: Scene) -> None:
     async def play(scene: Scene) -> None:
         body = {"prompt": "hello", "max_tokens": 8, "temperature": 0, "ignore_eos": True}
         right = (await scene.single.post("/v1/completions", json=body)).json()["choices"]
@@ -194,10 +211,11 @@ def test_another_replica_answers_for_one_that_is_lost(llm: LLM) -> None:
         broken = (await scene.client.post("/v1/completions", json=body | {"stream": True})).text.strip().split("\n\n")
         assert json.loads(broken[-1].removeprefix("data: "))["error"]["code"] == "replica_lost" and len(broken) >= 2
         text = (await scene.client.get("/metrics")).text
-        assert 'maskwright:lost_replicas_total{replica="ingress"} 2.0' in text and 'maskwright:broken_streams_total{replica="ingress"} 1.0' in text
+        assert 'maskwright:lost_replicas_total{replica="ingress"} 2.0' in text
+        assert 'maskwright:broken_streams_total{replica="ingress"} 1.0' in text
         assert 'vllm:generation_tokens_total{replica="one",' in text and 'vllm:generation_tokens_total{replica="two",' in text
 
-    played(llm, play)
+    scene.play(play)
 
 
 def test_the_ingress_lets_in_whom_one_server_lets_in(llm: LLM) -> None:
@@ -215,10 +233,14 @@ def test_the_ingress_lets_in_whom_one_server_lets_in(llm: LLM) -> None:
         preflight = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
         assert (await client.options("/v1/completions", headers=preflight)).headers["access-control-allow-origin"] == "https://a.example"
 
-    played(llm, play, KEYS)
+    keyed = Scene(llm, KEYS)
+    try:
+        keyed.play(play)
+    finally:
+        keyed.close()
 
 
-def test_a_conversation_goes_on_elsewhere(llm: LLM) -> None:
+def test_a_conversation_goes_on_elsewhere(scene: Scene) -> None:
     async def play(scene: Scene) -> None:
         client, together = scene.client, scene.together
         first = (await client.post("/v1/responses", json={"input": "hello", "max_output_tokens": 3})).json()
@@ -230,11 +252,12 @@ def test_a_conversation_goes_on_elsewhere(llm: LLM) -> None:
         assert (await client.get(f"/v1/responses/{first['id']}")).json()["id"] == first["id"]
         assert together.chosen[2] != together.chosen[0]
 
-    played(llm, play)
+    scene.play(play)
 
 
-def test_what_a_replica_tells_is_what_is_in_its_cache(llm: LLM) -> None:
+def test_what_a_replica_tells_is_what_is_in_its_cache(scene: Scene) -> None:
     async def play(scene: Scene) -> None:
+        assert (await scene.client.post("/reset_prefix_cache")).status_code == 200
         prompt = "all of this text is in the cache, " * 10
         body = {"prompt": prompt, "max_tokens": 2, "temperature": 0, "guided_regex": "[a-z]{1,2}"}
         assert (await scene.client.post("/v1/completions", json=body)).status_code == 200
@@ -251,7 +274,7 @@ def test_what_a_replica_tells_is_what_is_in_its_cache(llm: LLM) -> None:
         assert (await scene.client.post("/reset_prefix_cache")).status_code == 200
         assert replica.facts() == {served.key.constraint}
 
-    played(llm, play)
+    scene.play(play)
 
 
 @pytest.mark.parametrize("max_requests", [1, 3])
