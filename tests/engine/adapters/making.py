@@ -62,7 +62,7 @@ def peft_greedy(model: Any, prompt: list[int], count: int) -> list[int]:
     return tokens[len(prompt) :]
 
 
-def make_engine(folder: Path, adapters: Mapping[str, Path] = {}, *, backend: Any = "auto", max_adapters: int = 4, draft: Path | None = None, **options: Any) -> Engine:
+def make_engine(folder: Path, adapters: Mapping[str, Path] = {}, *, backend: Any = "auto", max_adapters: int = 4, draft: Path | None = None, is_compiled: bool = False, **options: Any) -> Engine:
     """An engine on a model folder, in float32, with adapters by name."""
     from maskwright.engine.drafts.draft_model import DraftModel
     from maskwright.engine.drafts.drafter import Lookup
@@ -75,7 +75,7 @@ def make_engine(folder: Path, adapters: Mapping[str, Path] = {}, *, backend: Any
     modules = modules_of(spec)
     decoder = load_model(
         folder, spec, torch.float32, device, limits.max_model_len, backend=backend,
-        adapt=lambda base: AdaptedLinears(base, slots, modules, head_name(spec)),
+        adapt=lambda base: AdaptedLinears(base, slots, modules, head_name(spec)), is_compiled=is_compiled,
     )  # fmt: skip
     runner = ModelRunner(decoder, decoder.allocate_cache(limits.num_blocks, limits.block_size), adapters=slots, num_host_blocks=features.num_host_blocks)
     drafter: Any = Lookup() if features.speculation == "lookup" else None

@@ -11,13 +11,15 @@ from torch import Tensor
 
 from maskwright.engine import config as engine_config
 from maskwright.engine.config import EngineConfig, resolve
+from maskwright.engine.conversion.quantized_folder import write_quantized_folder
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.quantization.linears import CompiledLinear, JoinedLinear
 from maskwright.kernels.cpu import is_available
 
-from ..conftest import SIZES, save_tiny_model
+from ..adapters.making import make_engine, peft_adapter, request
+from ..conftest import SIZES, run_all, save_tiny_model
 from ..models import test_decoder
 from .test_compressed_tensors import CONFIGS, write
 from .test_formats import CASES, MODELS, WIDE
@@ -86,6 +88,23 @@ def test_parts_that_are_not_compiled_leave_others_that_are(tmp_path: Path) -> No
     joined: Any = model.layers[0].attention.qkv
     assert isinstance(joined, JoinedLinear)
     assert [isinstance(part, CompiledLinear) for part in joined.parts] == [True, False, True]
+
+
+@needs_library
+def test_adapters_add_to_what_compiled_code_multiplies(tmp_path: Path) -> None:
+    """Of floats of 8 bits, whose products round nothing: the same tokens as with plain ones, beside sequences without an adapter."""
+    tiny = save_tiny_model(tmp_path / "folder", *MODELS["llama"])
+    write_quantized_folder(tiny.folder, tmp_path / "quantised", "FP8")
+    peft_adapter(tiny, tmp_path / "adapter", target_modules="all-linear")
+    requests = [request(TOKENS[:5]), request(TOKENS[:5], "sql"), request(TOKENS[5:], "sql")]
+
+    def tokens(is_compiled: bool) -> list[list[int]]:
+        engine = make_engine(tmp_path / "quantised", {"sql": tmp_path / "adapter"}, is_compiled=is_compiled)
+        return [list(output.token_ids) for _, output in sorted(run_all(engine, {0: requests}).items())]
+
+    found = tokens(True)
+    assert found == tokens(False)
+    assert found[0] != found[1]
 
 
 def chosen(folder: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch, **options: str) -> str:
