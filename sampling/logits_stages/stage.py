@@ -44,8 +44,9 @@ class LogitsStage(Saveable, ABC):
         """New logits [rows, V] for logits [rows, V] float32, on the same device, for all rows of the batch that have this stage.
 
         `context` knows the rows: tokens, states, masks. `logits` may be changed in place. -inf bans a token; where that leaves a
-        row nothing of what its mask allows, the model's logits hold (`bans_overridden`). What is written where the mask bans is never
-        read. NaN elsewhere, another shape, or an exception end the request whose row it is, with a `StageFailure`, and no other.
+        row nothing of what its mask allows, the model's logits hold (`bans_overridden`). What is written where the mask bans is
+        never read. NaN elsewhere, another shape, or an exception end the request whose row it is, with a `StageFailure`, and no
+        other.
         """
 
 
