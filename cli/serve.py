@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..engine.device.profiling import profiled
 from ..model_folder import EMBEDDED
 from ..planning import check_prompt_style
 from .known_errors import not_installed
@@ -17,6 +18,7 @@ from .model_options import (
     DownloadOption,
     DtypeOption,
     ModelOption,
+    ProfileOption,
     RevisionOption,
     engine_options,
     engine_parameters,
@@ -43,6 +45,7 @@ def serve(
     prompt_style: Annotated[
         str, typer.Option(help="How prompts of /v1/completions are rendered: auto, plain, chat or task.", rich_help_panel=MODEL)
     ] = "auto",
+    profile: ProfileOption = None,
     **options: Any,
 ) -> None:
     """Serve a model over HTTP, as OpenAI's interface."""
@@ -56,7 +59,8 @@ def serve(
         llm = load_model(
             model, device, dtype, revision=revision, download=download, says_all=True, prompt_style=prompt_style, **engine
         )
-        run_server(llm, settings, str(model), ground)
+        with profiled(profile):
+            run_server(llm, settings, str(model), ground)
 
 
 def command() -> Any:

@@ -29,7 +29,8 @@ class LogitsStage(Saveable, ABC):
     tokens, never from how often it was called or for whom else: a draw may be repeated, guessed ahead, or made again after a
     preemption or in another process. What it keeps for speed, it finds by the tokens.
 
-    Any object with these two methods will do; the class adds `parameters`, by which a request with it can be saved.
+    Any object with these two methods will do. The class adds a third, which gives the keyword arguments of which a saved request
+    makes the stage again: the fields of a dataclass.
     """
 
     def setup(self, request: StageRequest) -> Any:

@@ -214,6 +214,16 @@ def test_criteria_go_with_sessions(llm: LLM, tmp_path: Path) -> None:
     session.close()
 
 
+def test_a_name_stands_for_what_is_made_without_arguments() -> None:
+    def needs(count: int) -> Countdown:
+        return Countdown(count)
+
+    with STOPPING.registered("needs", needs), pytest.raises(UsageError, match=r'stopping_criteria: "needs" cannot be made by its name alone: TypeError'):
+        free("needs")
+    with LOGITS_STAGES.registered("needs", needs), pytest.raises(UsageError, match=r'logits_processors: "needs" cannot be made by its name alone'):
+        SamplingParams(logits_processors=["needs"])
+
+
 # ---- plugins
 
 PLUGIN = """
