@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch._C._profiler import _ExperimentalConfig
@@ -51,9 +52,10 @@ def profiled(folder: Path | None) -> Iterator[None]:
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
-    every_thread = _ExperimentalConfig(profile_all_threads=True)
+    what: dict[str, Any] = {"profile_memory": True, "record_shapes": True}
+    what["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
     try:
-        with torch.profiler.profile(activities=activities, record_shapes=True, experimental_config=every_thread) as profile:
+        with torch.profiler.profile(activities=activities, **what) as profile:
             _is_on = True
             yield
     finally:
