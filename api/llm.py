@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
 from .engine.adapters.loaded import LoadedAdapter
+from .engine.device.profiling import profiled
 from .engine.engine import Engine
 from .engine.errors import AdapterError, AdapterInUse, BudgetTooSmall
 from .engine.models.fingerprints import model_fingerprint
@@ -204,6 +205,14 @@ class LLM:
             with suppress(AdapterError):
                 self.driver.retire_adapter(name, is_leaving=False)
             raise
+
+    def profile(self, folder: str | os.PathLike[str]) -> AbstractContextManager[None]:
+        """A block in which everything is traced: `trace.json` in the folder, for ui.perfetto.dev, and operators by their time.
+
+        Args:
+            folder: made where it is not there.
+        """
+        return profiled(Path(folder))
 
     def scorer(self, max_contexts: int = 8) -> Scorer:
         """The model for texts beside those in the batch, for stages that compare two texts, with a KV cache of its own.

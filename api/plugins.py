@@ -12,7 +12,8 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -45,7 +46,7 @@ def loaded_names() -> tuple[str, ...]:
 
 def load_installed() -> None:
     """Call the plugins of installed packages. Raises UsageError that names the one which cannot be loaded, or raises."""
-    found = {point.name: point for point in entry_points(group=GROUP)}
+    found = _installed()
     wanted = os.environ.get(VARIABLE)
     names = list(found) if wanted is None else [name.strip() for name in wanted.split(",") if name.strip()]
     for name in names:
@@ -96,6 +97,11 @@ def _load_file(path: Path) -> ModuleType:
     sys.modules.setdefault(path.stem, module)  # dataclasses and Pydantic look their module up
     spec.loader.exec_module(module)
     return module
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _named(name: str, option: str) -> Callable[[], object]:

@@ -3,7 +3,7 @@
     python benchmarks/answers.py --model SmolLM2-135M-Instruct.Q4_1.gguf [--bfcl bfcl_eval-VERSION-py3-none-any.whl] [--count 200]
         [--settings ...] [--kinds ...] [--seeds 3] [--out benchmarks/results/answers-DATE.json]
 
-Five sets: extraction and classification, which `answer_tasks.py` makes, and three of BFCL v4 (`bfcl_tasks.py`). Greedy, and by
+Five sets: extraction and classification, of `cli/bench/answer_tasks.py`, and three of BFCL v4 (`bfcl_tasks.py`). Greedy, and by
 seeds at one temperature with no filter. Every setting gets the same prompts, through the model's chat template. Without a
 constraint the first JSON value in the reply counts, repaired if need be (`free_replies.py`). The work is done in pieces of a few
 tasks; each is written down when it is done, and a run with the same `--out` goes on with those that are missing.
@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from answer_engines import FREE, PARTICLES, SETTINGS, Answer, Decoding, Engines
-from answer_tasks import classification, extraction
 from bfcl_tasks import SETS, bfcl
 from free_replies import Read, read_reply
 from result_files import result_file
 from rich.console import Console
 from rich.table import Table
+
+from maskwright.cli.bench.answer_tasks import classification, extraction
 
 PIECE = 24  # tasks that are answered and written down together
 KINDS = ("extraction", "classification", *(f"bfcl {kind}" for kind in SETS))

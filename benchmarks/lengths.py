@@ -29,8 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from maskwright.engine.attention.methods import METHODS
-from maskwright.engine.config import KV_LAYOUTS
 from maskwright.engine.device.profiling import profiled
+from maskwright.engine.kv_cache.layouts import KV_LAYOUTS, LayoutRequest, tokens_per_block
 from maskwright.engine.models.architecture import DTYPES, ModelSpec
 from maskwright.engine.models.decoder import Decoder, ForwardBatch
 from maskwright.engine.models.spec import spec_from_config
@@ -67,7 +67,7 @@ class Setup:
         assert isinstance(spec, ModelSpec)
         self.decoder = Decoder(spec, random_weights(spec, kind, where))
         self.attend = METHODS[variant.method]
-        block_size = BLOCK_SIZE if variant.layout == "paged" else longest
+        block_size = tokens_per_block(variant.layout, LayoutRequest(BLOCK_SIZE, longest))
         per_sequence = -(-longest // block_size)
         self.tables = [list(range(row * per_sequence, (row + 1) * per_sequence)) for row in range(batch)]
         self.cache = self.decoder.allocate_cache(batch * per_sequence, block_size)

@@ -1,5 +1,5 @@
-"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `schema`, `grammar`, `conformance`,
-`verify-parallel`, `doctor`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `bench`, `schema`, `grammar`,
+`conformance`, `verify-parallel`, `doctor`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.
@@ -96,6 +96,14 @@ def forward_to_serve(context: typer.Context) -> None:
 def forward_to_batch(context: typer.Context) -> None:
     """Answer a file of requests, one line of JSON each."""
     from .batch import command
+
+    _run(command(), context)
+
+
+@app.command("bench", cls=Forwarded)
+def forward_to_bench(context: typer.Context) -> None:
+    """Measure how fast, and how right, a model is here."""
+    from .bench.command import command
 
     _run(command(), context)
 

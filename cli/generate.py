@@ -15,6 +15,7 @@ from rich.console import Console
 
 from ..constraint_choice import ConstraintOptions
 from ..constraints import Constraint
+from ..engine.device.profiling import profiled
 from ..errors import UsageError
 from ..events import Delta, Done
 from ..llm import LLM
@@ -36,6 +37,7 @@ from .model_options import (
     GrammarOption,
     GreedyOption,
     ModelOption,
+    ProfileOption,
     RegexOption,
     RevisionOption,
     SchemaOption,
@@ -73,6 +75,7 @@ def generate(
     ] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Say how long it took.", rich_help_panel=OUTPUT)] = False,
     output: Annotated[Path | None, typer.Option(help="Write to this file instead.", rich_help_panel=OUTPUT)] = None,
+    profile: ProfileOption = None,
     **options: Any,
 ) -> None:
     """Answer prompts under a schema, regular expression, grammar or choice.
@@ -92,7 +95,7 @@ def generate(
     if compiled is not None:
         constraint = {"constraint": _loaded(llm, compiled)}
     params, load_seconds = replace(llm.default_sampling, **asked), loading()
-    with show.stopwatch() as running, _opened(output) as target:
+    with show.stopwatch() as running, _opened(output) as target, profiled(profile):
         if prompt_file is not None:
             outputs = _many(llm, prompts, params, constraint, target, name)
         else:

@@ -70,6 +70,12 @@ PluginOption = Annotated[
         rich_help_panel=OWN,
     ),
 ]
+ProfileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile", metavar="FOLDER", help="Trace it all, for ui.perfetto.dev; slower.", rich_help_panel=ENGINE
+    ),
+]
 LogitsProcessorOption = Annotated[
     list[str] | None,
     typer.Option("--logits-processor", metavar="NAME", help="A registered stage, in every request.", rich_help_panel=OWN),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..engine.device.profiling import profiled
 from ..errors import UsageError
 from ..model_folder import EMBEDDED
 from ..planning import check_prompt_style
@@ -18,6 +19,7 @@ from .model_options import (
     DownloadOption,
     DtypeOption,
     ModelOption,
+    ProfileOption,
     RevisionOption,
     engine_options,
     engine_parameters,
@@ -48,6 +50,7 @@ def serve(
     ray: Annotated[
         bool, typer.Option("--ray", help="Several engines on Ray Serve, behind one address.", rich_help_panel=CLUSTER)
     ] = False,
+    profile: ProfileOption = None,
     **options: Any,
 ) -> None:
     """Serve a model over HTTP, as OpenAI's interface."""
@@ -58,6 +61,8 @@ def serve(
     check_prompt_style(prompt_style)
     cluster = given_options(ClusterSettings, options)
     if ray:
+        if profile is not None:
+            raise UsageError("--profile names the parts of one engine's steps: it does not go together with --ray")
         named = {"device": device, "dtype": dtype, "revision": revision, "download": download, "prompt_style": prompt_style}
         _serve_on_ray(str(model), named | engine_options(options), settings, ClusterSettings(**cluster))
         return
@@ -68,7 +73,8 @@ def serve(
         llm = load_model(
             model, device, dtype, revision=revision, download=download, says_all=True, prompt_style=prompt_style, **engine
         )
-        run_server(llm, settings, str(model), ground)
+        with profiled(profile):
+            run_server(llm, settings, str(model), ground)
 
 
 def _serve_on_ray(model: str, options: dict[str, Any], settings: ServerSettings, cluster: ClusterSettings) -> None:

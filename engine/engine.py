@@ -53,8 +53,8 @@ class Engine:
     `features` make it fast; the output is the same either way. `forced_text` knows how forced text is written in tokens, for
     requests that ask for `jump_forward`; `canonical` which tokens follow one another, for those that ask for that; `drafter`
     guesses ahead. `threads` is how many CPU threads a step uses (None: as set). `adapters` are those that requests may ask for, in
-    the slots of `runner`. `logits_processors` take part in every request, before its own, and
-    so do `stopping_criteria` where there is no constraint.
+    the slots of `runner`. `logits_processors` take part in every request, before its own, and so do `stopping_criteria` where there
+    is no constraint.
     """
 
     def __init__(
@@ -138,6 +138,8 @@ class Engine:
         facade = self.admit(request, steers=False)
         if facade.stages is not None:
             raise RequestError("searches compare what the model says, and this engine has logits_processors that change it")
+        if self.stopping_criteria and request.constraint is None:
+            raise RequestError("searches end where the model or a constraint does, and this engine has stopping_criteria")
         facade.rank = self._rank(facade)
         roster = self._roster
         around = Surroundings(

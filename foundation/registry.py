@@ -59,6 +59,15 @@ class Registry(Mapping[str, T], Generic[T]):
             raise UsageError(unknown_name(self.kind, name, self._values))
         return self._values[name]
 
+    def made(self, name: str, option: str) -> Any:
+        """What a registered class, or function, makes without arguments. Raises UsageError for a name that there is not, and where
+        it cannot; option: where the name was given."""
+        make: Any = self.find(name)
+        try:
+            return make()
+        except Exception as error:
+            raise UsageError(f'{option}: "{name}" cannot be made by its name alone: {type(error).__name__}: {error}') from error
+
     def name_of(self, value: object) -> str | None:
         """The name under which a value is registered, None where it is not."""
         return next((name for name, each in self._values.items() if each is value), None)

@@ -79,7 +79,7 @@ def criteria_of(option: str, given: object) -> tuple[StoppingCriterion, ...]:
 
 def _criterion_of(option: str, given: Any) -> StoppingCriterion:
     if isinstance(given, str):
-        return _criterion_of(option, STOPPING.find(given)())
+        return _criterion_of(option, STOPPING.made(given, option))
     if isinstance(given, type):
         raise UsageError(f"{option}: {given.__name__} is a class; give one of its objects, {given.__name__}(...)")
     if callable(getattr(given, "begin", None)):

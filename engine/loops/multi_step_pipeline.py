@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..device.device_queue import Ticket
+from ..device.profiling import span
 from ..errors import InternalError
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
@@ -98,7 +99,8 @@ class MultiStepPipeline(Pipeline):
         def work() -> Read:
             if transfers:
                 runner.move_blocks(transfers)
-            return visit()
+            with span("visit"):
+                return visit()
 
         steps = self._queue.fetch(work)
         for sequence in sequences:

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from ...kernels.to_device import to_device
 from ..device.device_queue import DeviceQueue, Ticket
+from ..device.profiling import span
 from ..errors import InvalidLogits, StageFailure
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
@@ -143,7 +144,9 @@ class Pipeline:
     # ---- launch
 
     def _launch(self) -> Flight | None:
-        return self._launch_step(self._host.schedule())
+        with span("plan"):
+            chunks = self._host.schedule()
+        return self._launch_step(chunks)
 
     def _launch_step(self, chunks: list[Chunk[Sequence]]) -> Flight | None:
         transfers = self._host.scheduler.space.take_transfers()
@@ -174,7 +177,8 @@ class Pipeline:
                 return torch.empty(0)
             if fed is not None:
                 slots.feed(batch.token_ids, *fed)
-            return runner.compute(batch)
+            with span("forward"):
+                return runner.compute(batch)
 
         return work
 
@@ -196,7 +200,7 @@ class Pipeline:
         except Exception as error:
             self._host.begin_anew(error)
             return
-        flight.drawn = self._queue.fetch(lambda: sample(flight.logits.result()))
+        flight.drawn = self._queue.fetch(partial(_drawn, sample, flight))
         for sequence in sequences:
             sequence.num_expected = 1
 
@@ -215,9 +219,10 @@ class Pipeline:
         for row in drew:
             row.sequence.num_expected = 0
         told = [(row, each) for row, each in zip(drew, drawn, strict=True) if self._has_drawn(row, each) or self._is_stuck(row)]
-        for row, each in told:
-            self._host.take(row.sequence, each)
-        self._masks.look_ahead([row.sequence for row, _ in told])
+        with span("accept"):
+            for row, each in told:
+                self._host.take(row.sequence, each)
+            self._masks.look_ahead([row.sequence for row, _ in told])
         current = {row.sequence.request_id for row in self._flight.rows if row.is_current} if self._flight else set()
         for row in drew:
             if row.sequence.request_id not in current:
@@ -248,6 +253,13 @@ class Pipeline:
         if stalls == PATIENCE:
             self._masks.hurry(row.slot)
         return stalls > 2 * PATIENCE
+
+
+def _drawn(sample: Callable[[Tensor], tuple[Any, ...]], flight: Flight) -> tuple[Any, ...]:
+    """The device's work of a draw."""
+    logits = flight.logits.result()
+    with span("sample"):
+        return sample(logits)
 
 
 def _raise(error: Exception) -> Any:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from ..device.profiling import span
 from ..drafts.drafter import Drafter
 from ..drafts.verification import Verification
 from ..errors import InvalidLogits, ModelFailure, SamplerFailure
@@ -60,13 +61,16 @@ class PlainLoop:
     def step(self) -> None:
         """Plan one step, compute it, and draw its tokens."""
         self._roster.quarantine.let_in()
-        chunks = self._schedule()
-        self.move_blocks()
+        with span("plan"):
+            chunks = self._schedule()
+            self.move_blocks()
         if not chunks:
             return
-        self._draft(chunks)
+        with span("draft"):
+            self._draft(chunks)
         for computed in self._compute(chunks):
-            self._sample(*computed)
+            with span("sample"):
+                self._sample(*computed)
 
     def move_blocks(self) -> None:
         """Carry out what the space has planned; before a forward pass."""
@@ -113,7 +117,9 @@ class PlainLoop:
         chunks = sorted((chunk for chunk in chunks if chunk.sequence.block_table), key=lambda chunk: chunk.width)
         if not chunks:
             return None
-        drawn = take_prompt_scores(chunks, self._runner.forward(chunks), self._sampler.vocab_size)
+        with span("forward"):
+            logits = self._runner.forward(chunks)
+        drawn = take_prompt_scores(chunks, logits, self._sampler.vocab_size)
         try:
             self._drafter.follow(chunks)
         except Exception:

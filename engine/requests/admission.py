@@ -19,7 +19,7 @@ from .canonical import CanonicalPairs
 from .detokenizer import Detokenizer
 from .endings import ending_maker
 from .guide import Guide
-from .request import Constraint, Ending, Request
+from .request import Constraint, Request
 from .sequence import Sequence
 from .steering import steering_for
 
@@ -60,7 +60,7 @@ def admit(
         stop_matcher=_stop_matcher(request.sampling),
         guide=guide,
         make_ending=make_ending,
-        ending=_begun(make_ending),
+        ending=None if make_ending is None else make_ending(),
         stages=_stages((*stages, *request.sampling.logits_processors), known),
         adapter=_adapter(request.adapter, adapters),
     )
@@ -84,16 +84,6 @@ def _stages(stages: Tokens[LogitsStage], known: StageRequest) -> RowStages | Non
         return set_up(stages, known)
     except UsageError as error:
         raise RequestError(str(error)).about("logits_processors") from error
-
-
-def _begun(make_ending: Callable[[], Ending] | None) -> Ending | None:
-    if make_ending is None:
-        return None
-    try:
-        return make_ending()
-    except Exception as error:
-        message = f"a stopping criterion refuses the request: {type(error).__name__}: {error}"
-        raise RequestError(message).about("stopping_criteria") from error
 
 
 def _adapter(name: str | None, adapters: AdapterRegistry | None) -> LoadedAdapter | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...sampling.logits_stages import StageRequest
 from ...sampling.stopping import STOPPING, EndsAfter, StoppingCriterion
-from ..errors import StoppingFailure
+from ..errors import RequestError, StoppingFailure
 from .request import Ending
 
 
@@ -14,9 +14,9 @@ class Endings:
     """Several endings of one output as one."""
 
     def __init__(self, own: Ending | None, criteria: Sequence[StoppingCriterion], request: StageRequest) -> None:
-        """Raises what a criterion raises when it begins."""
+        """Raises RequestError for a criterion that raises when it begins."""
         self._own = own
-        self._criteria: list[tuple[StoppingCriterion, EndsAfter]] = [(each, each.begin(request)) for each in criteria]
+        self._criteria = [(each, _begun(each, request)) for each in criteria]
 
     def ends_after(self, token_id: int) -> bool:
         """Whether one of them ends here. Raises StoppingFailure for a criterion that raises."""
@@ -28,6 +28,14 @@ class Endings:
                 name = STOPPING.called(criterion)
                 raise StoppingFailure(f'stopping criterion "{name}": {type(error).__name__}: {error}') from error
         return has_ended
+
+
+def _begun(criterion: StoppingCriterion, request: StageRequest) -> EndsAfter:
+    try:
+        return criterion.begin(request)
+    except Exception as error:
+        message = f'stopping criterion "{STOPPING.called(criterion)}" refuses the request: {type(error).__name__}: {error}'
+        raise RequestError(message).about("stopping_criteria") from error
 
 
 def ending_maker(

@@ -16,6 +16,7 @@ from ...kernels.sampler.reference import describe, unpack_masks, without_bans
 from ...kernels.to_device import to_device
 from ...sampling import BatchPacker, TokenLogprob
 from ...sampling.logits_stages import BatchStages, Staged, failure_text
+from ..device.profiling import span
 from ..errors import InternalError, InvalidLogits, StageFailure
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
@@ -82,7 +83,10 @@ class StepSampler:
     def _staged(
         self, stages: BatchStages, logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None
     ) -> Staged:
-        allowed = unpack_masks(mask_rows, mask_index, self.vocab_size)
+        with span("logits processors"):
+            return self._applied(stages, logits, rows, unpack_masks(mask_rows, mask_index, self.vocab_size))
+
+    def _applied(self, stages: BatchStages, logits: Tensor, rows: SamplerRows, allowed: Tensor | None) -> Staged:
         drawable, _ = without_bans(allowed, rows.bias, logits[:, : self.vocab_size])
         return stages.apply(logits, allowed, drawable, self.vocab_size)
 

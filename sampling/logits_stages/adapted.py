@@ -78,8 +78,7 @@ def stages_of(option: str, given: object) -> tuple[LogitsStage, ...]:
 
 def _stage_of(option: str, given: Any) -> LogitsStage:
     if isinstance(given, str):
-        made = LOGITS_STAGES.find(given)()
-        return _stage_of(option, made)
+        return _stage_of(option, LOGITS_STAGES.made(given, option))
     if isinstance(given, type):
         raise UsageError(f"{option}: {given.__name__} is a class; give one of its objects, {given.__name__}(...)")
     if callable(getattr(given, "update_state", None)):

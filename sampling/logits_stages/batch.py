@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from ...kernels.to_device import to_device
 from .context import StageContext, StageRow
 from .stage import LOGITS_STAGES, LogitsStage, RowStages
 
@@ -49,7 +51,7 @@ class BatchStages:
         own = [place for place, (stages, _, _) in enumerate(self._rows) if stages is not None]
         for number in range(max(len(self._stages(place)) for place in own)):
             for stage, places in self._alike(own, number):
-                where = torch.tensor(places, device=device)
+                where = to_device(np.array(places, np.int64), device)
                 within = None if allowed is None else allowed[where]
                 context = StageContext([self._row(place, number) for place in places], vocab_size, device, within)
                 before, is_failed = current[where], failed[where]
@@ -59,8 +61,7 @@ class BatchStages:
                 kept = ~bad[:, None] if within is None else ~bad[:, None] & within
                 current[where] = torch.where(kept, after, before)
                 failed[where] = torch.where(bad & (is_failed == NONE), number, is_failed)
-        has_stages = torch.zeros(len(model), dtype=torch.bool, device=device)
-        has_stages[own] = True
+        has_stages = to_device(np.array([stages is not None for stages, _, _ in self._rows]), device)
         left = current != BANNED if drawable is None else (current != BANNED) & drawable
         overridden = has_stages & ~left.any(-1)
         return Staged(torch.where(overridden[:, None], model, current), has_stages, failed, overridden)
@@ -87,15 +88,14 @@ class BatchStages:
         self, stage: LogitsStage, before: Tensor, context: StageContext, rows: list[RowStages | None]
     ) -> tuple[Tensor, Tensor]:
         """What a stage makes of some rows, and of which it made nothing."""
-        raised = torch.zeros(len(before), dtype=torch.bool)
+        raised = torch.zeros(len(before), dtype=torch.bool, device=before.device)
         try:
-            return _checked(stage, before, context), raised.to(before.device)
+            return _checked(stage, before, context), raised
         except Exception as error:
             if len(before) == 1:
-                after, raised[0] = before, True
                 assert rows[0] is not None
                 rows[0].failure = f"{type(error).__name__}: {error}"
-                return after, raised.to(before.device)
+                return before, ~raised
         tried = [self._run(stage, before[p : p + 1], context.row(p), rows[p : p + 1]) for p in range(len(before))]
         return torch.cat([after for after, _ in tried]), torch.cat([alone for _, alone in tried])
 

@@ -77,9 +77,9 @@ class StageContext:
 
     @cached_property
     def allowed(self) -> Tensor:
-        """[rows, V] bool: the tokens that the constraint allows; nothing else can be drawn, whatever a stage writes."""
+        """[rows, V] bool: the tokens that the constraint allows, to be read: nothing else can be drawn, whatever a stage writes."""
         if self._allowed is not None:
-            return self._allowed
+            return self._allowed.clone()
         return torch.ones(len(self.rows), self.vocab_size, dtype=torch.bool, device=self.device)
 
     def tokens(self, last: int | None = None) -> Tensor:

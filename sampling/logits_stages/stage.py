@@ -29,7 +29,8 @@ class LogitsStage(Saveable, ABC):
     tokens, never from how often it was called or for whom else: a draw may be repeated, guessed ahead, or made again after a
     preemption or in another process. What it keeps for speed, it finds by the tokens.
 
-    Any object with these two methods will do; the class adds `parameters`, by which a request with it can be saved.
+    Any object with these two methods will do. The class adds a third, which gives the keyword arguments of which a saved request
+    makes the stage again: the fields of a dataclass.
     """
 
     def setup(self, request: StageRequest) -> Any:
@@ -44,8 +45,9 @@ class LogitsStage(Saveable, ABC):
         """New logits [rows, V] for logits [rows, V] float32, on the same device, for all rows of the batch that have this stage.
 
         `context` knows the rows: tokens, states, masks. `logits` may be changed in place. -inf bans a token; where that leaves a
-        row nothing of what its mask allows, the model's logits hold (`bans_overridden`). What is written where the mask bans is never
-        read. NaN elsewhere, another shape, or an exception end the request whose row it is, with a `StageFailure`, and no other.
+        row nothing of what its mask allows, the model's logits hold (`bans_overridden`). What is written where the mask bans is
+        never read. NaN elsewhere, another shape, or an exception end the request whose row it is, with a `StageFailure`, and no
+        other.
         """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import subprocess
 import sys
@@ -199,6 +200,18 @@ def test_criteria_are_refused_beside_constraints_and_named_where_they_fail(llm: 
             free(wrong)
 
 
+def test_a_criterion_that_cannot_begin_refuses_its_request(llm: LLM, model_folder: Path) -> None:
+    class Choosy(StoppingCriterion):
+        def begin(self, request):
+            raise LookupError("no such language")
+
+    with pytest.raises(RequestError, match='"Choosy" refuses the request: LookupError: no such language'):
+        llm.generate("a", sampling=free(Choosy()))
+    everywhere = LLM(model_folder, stopping_criteria=[Countdown()])
+    with pytest.raises(RequestError, match="stopping_criteria"):
+        everywhere.beam_search("a", width=2)
+
+
 def test_criteria_go_with_sessions(llm: LLM, tmp_path: Path) -> None:
     sampling = free(Countdown(6))
     expected = llm.generate("a", sampling=sampling)[0]
@@ -212,6 +225,16 @@ def test_criteria_go_with_sessions(llm: LLM, tmp_path: Path) -> None:
     with pytest.raises(SessionError, match='the stopping criterion "countdown", which is not registered here'):
         llm.resume(tmp_path / "session")
     session.close()
+
+
+def test_a_name_stands_for_what_is_made_without_arguments() -> None:
+    def needs(count: int) -> Countdown:
+        return Countdown(count)
+
+    with STOPPING.registered("needs", needs), pytest.raises(UsageError, match=r'stopping_criteria: "needs" cannot be made by its name alone: TypeError'):
+        free("needs")
+    with LOGITS_STAGES.registered("needs", needs), pytest.raises(UsageError, match=r'logits_processors: "needs" cannot be made by its name alone'):
+        SamplingParams(logits_processors=["needs"])
 
 
 # ---- plugins
@@ -295,7 +318,7 @@ def test_installed_packages_bring_plugins(tmp_path: Path, plugin_file: Path) -> 
     code = f"import sys; sys.path.append({str(tmp_path)!r})\nfrom maskwright import plugins\nfrom maskwright.extending import POLICIES\n"
     code += "plugins.load_installed(); print('last' in POLICIES)"
     for variables, said in (({}, "True"), ({"MASKWRIGHT_PLUGINS": ""}, "False"), ({"MASKWRIGHT_PLUGINS": "ideas"}, "True"), ({"MASKWRIGHT_PLUGINS": "idea"}, 'has a plugin "idea"; there are ideas')):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**__import__("os").environ, **variables})
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **variables})
         assert said in done.stdout + done.stderr
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
-OWN = ("answers", "answer_engines", "answer_tasks", "bfcl_tasks", "free_replies", "result_files")
+OWN = ("answers", "answer_engines", "bfcl_tasks", "free_replies", "result_files")
 PARAMETERS = {
     "type": "dict",
     "properties": {
@@ -155,7 +155,7 @@ class Engines:
 
 def test_work_is_done_in_pieces_that_are_gone_on_with(script: Any, tmp_path: Path) -> None:
     pytest.importorskip("rich")
-    answers, engines, tasks = script("answers"), script("answer_engines"), script("answer_tasks")
+    answers, engines, tasks = script("answers"), script("answer_engines"), import_module("maskwright.cli.bench.answer_tasks")
     sets = {"extraction": list(tasks.extraction(30)), "classification": list(tasks.classification(30))}
     out, decodings = tmp_path / "found.json", [engines.Decoding(), engines.Decoding(1)]
     made = Engines(engines.Answer)
@@ -177,7 +177,7 @@ def test_work_is_done_in_pieces_that_are_gone_on_with(script: Any, tmp_path: Pat
 
 
 def test_what_is_generated_has_one_answer(script: Any) -> None:
-    tasks: ModuleType = script("answer_tasks")
+    tasks: ModuleType = import_module("maskwright.cli.bench.answer_tasks")
     for each in [*tasks.extraction(40), *tasks.classification(40)]:
         right = {field: values[0] for field, values in each.accepted.items()}
         assert each.is_exact(right) and not each.is_exact({**right, next(iter(right)): "?"}) and each.num_fields == len(right)
