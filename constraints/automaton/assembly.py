@@ -76,6 +76,7 @@ def assemble(
     machine.n.gives_up = not _refuses_booleans(machine, columns)
     for cover in np.flatnonzero(columns[0] == _COVER).tolist():
         _refuse_unpromised(machine, grammar, Node(cover), root)
+        _refuse_watched_items(machine, grammar, Node(cover))
         machine.call(determinize.enter_watched, cover)
     return machine
 
@@ -399,6 +400,21 @@ def _refuse_unpromised(machine: Machine, grammar: Grammar, cover: Node, root: No
             "some items that are wanted count in what may be full by then, so no end can be promised", path=path,
             keyword=", ".join(keywords), instead="no upper bounds on what counts the same items, or fewer conditions",
         )  # fmt: skip
+
+
+def _refuse_watched_items(machine: Machine, grammar: Grammar, cover: Node) -> None:
+    """Refuse watched items in which items of arrays must differ: what is remembered is what the item itself says of them."""
+    if Event.ITEM_CLOSE not in grammar.events:
+        return
+    sorts, watchers = grammar.sorts_of(cover), grammar.watchers_of(cover)
+    for (text, _), watched in zip(sorts, watchers, strict=True):
+        is_watched = watched is None or bool(watched)
+        if is_watched and shortest_completion.reaches_event(machine.address, text, 1 << Event.ITEM_CLOSE):
+            path, _ = grammar.claims.get(cover, ("#", ()))
+            raise UnsupportedKeyword(
+                "that items of arrays differ is not followed inside of items that any of many conditions may count",
+                path=path, keyword="uniqueItems", instead="fewer conditions on items, or uniqueItems of the array itself",
+            )  # fmt: skip
 
 
 def _literal_ends(columns: NDArray[np.int32]) -> NDArray[np.int32]:

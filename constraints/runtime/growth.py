@@ -41,8 +41,10 @@ def _growth(automaton: TokenAutomaton, period: int, seed: int) -> Growth | None:
     pumped.states[0] = automaton.start
     try:
         length = automaton.pump(period, seed, 0, _LONGEST, most, pumped)
-    except ConstraintLimit:  # so small a limit says so when it matters
-        return None
+    except ConstraintLimit as error:
+        if error.limit == "seconds":
+            raise
+        return None  # so small a limit says so when it matters
     work = pumped.work[:length]
     if work.max(initial=0) <= most:
         return None

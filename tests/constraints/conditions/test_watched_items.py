@@ -9,7 +9,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
+from maskwright.constraints import (
+    Compiler,
+    ConstraintError,
+    ConstraintLimit,
+    JsonSchema,
+    UnsupportedKeyword,
+    Vocabulary,
+)
 from maskwright.constraints.grammar.expression import Grammar, Kind, Node
 from maskwright.constraints.grammar.reference import Reference
 from maskwright.constraints.grammar.source import Limits
@@ -174,6 +181,14 @@ def test_arrays_of_such_arrays() -> None:
     for _ in range(100):
         items = [["".join(each for each in part if rng.random() < 0.95) for part in ("abc", "def", "uvwxyz")] for _ in range(2)]
         assert constraint.accepts(json.dumps(items, separators=(",", ":"), ensure_ascii=False)) == validator.is_valid(items), items
+
+
+def test_arrays_of_different_items_are_not_watched() -> None:
+    """What is remembered of a text is what the item says, not what it may turn out to be."""
+    wanted = [*HUNDRED["patterns anywhere"][:9], *({"type": "array", "uniqueItems": True, "minItems": count} for count in range(1, 9))]
+    with pytest.raises(UnsupportedKeyword) as caught:
+        COMPILER.compile(JsonSchema({"type": "array", "allOf": [{"contains": each} for each in wanted]}))
+    assert caught.value.keyword == "uniqueItems"
 
 
 def covers(grammar: Grammar) -> list[Node]:

@@ -105,8 +105,8 @@ class Watches:
         most = _FEW_BESIDE_WATCHED if len(watched) > 1 else MOST_TOLD_APART
         try:
             return self._by_sign(value, conjs, most)
-        except ConstraintLimit:
-            if len(watched) < 2:
+        except ConstraintLimit as error:
+            if error.limit != "alternatives" or len(watched) < 2:
                 raise
         cases = self._by_sign(value, [conj for conj in conjs if conj not in watchable], MOST_TOLD_APART)
         return [(conj, {**case, **self._settled(conj, watched)}) for conj, case in cases]
