@@ -28,7 +28,7 @@ from ..errors import ConfigError, RankLost
 from ..models.architecture import ModelInfo
 from ..sharding.peers import Peers
 from ..sharding.ranks import Rank
-from .messages import Answer, Begin, Failed, Measure, Order, Room, Start
+from .messages import Answer, Begin, Failed, Measure, Order, Room, Start, receive, send
 
 _ENTRY = "import sys; from maskwright.engine.follower import main; main(int(sys.argv[1]))"
 GRACE_SECONDS = 3.0  # for a rank to end by itself
@@ -55,14 +55,16 @@ class Follower:
 
     def tell(self, order: Order) -> None:
         """Raises OSError when it has ended."""
-        self._connection.send(order)
+        send(self._connection, order)
 
     def hear(self) -> Answer | None:
         """Its next answer; None when it has ended."""
         try:
-            answer: Answer = self._connection.recv()
+            answer: Answer = receive(self._connection)
         except (EOFError, OSError):
             return None
+        except Exception as error:  # what it answers cannot be read here
+            return Failed(error)
         return answer
 
     def let_go(self) -> None:

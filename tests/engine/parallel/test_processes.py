@@ -17,7 +17,10 @@ import torch
 
 from maskwright import LLM, SamplingParams
 from maskwright.cli import run
+from maskwright.engine.adapters.adapter import Adapter, LowRank
+from maskwright.engine.adapters.modules import Place
 from maskwright.engine.errors import RankLost
+from maskwright.engine.parallel.messages import FreeAdapter, LoadAdapter
 from maskwright.engine.verification import Difference, _difference
 
 PATIENCE = 60  # seconds: a test that waits so long has hung
@@ -75,6 +78,15 @@ def test_a_rank_that_dies_ends_what_runs_and_what_comes(llm: LLM) -> None:
     assert llm.statistics.num_failures == 2
 
 
+def test_a_rank_that_fails_in_the_middle_ends_what_runs(llm: LLM) -> None:
+    """Here: it is told to give back a slot that there is not."""
+    stream = llm.stream(PROMPTS[0], sampling=SamplingParams(max_tokens=150, temperature=0, ignore_eos=True))
+    next(stream)
+    llm.driver._engine.runner._team.tell(FreeAdapter(99))  # type: ignore[attr-defined]
+    *_, done = in_time(lambda: list(stream))
+    assert done.output.error.startswith("RankLost: rank 1 ") and done.output.finish_reason == "error"
+
+
 def test_no_process_is_left_behind_by_one_that_is_killed() -> None:
     code = (
         "from maskwright import LLM\n"
@@ -95,10 +107,6 @@ def test_no_process_is_left_behind_by_one_that_is_killed() -> None:
 
 def test_what_a_rank_cannot_do_is_told_with_its_reason(llm: LLM) -> None:
     """Here: an adapter for a layer that there is not."""
-    from maskwright.engine.adapters.adapter import Adapter, LowRank
-    from maskwright.engine.adapters.modules import Place
-    from maskwright.engine.parallel.messages import LoadAdapter
-
     team = llm.driver._engine.runner._team  # type: ignore[attr-defined]
     team.tell(LoadAdapter(Adapter(Path("wrong"), {Place("layers.99.mlp.up"): LowRank(torch.ones(1, 2), torch.ones(2, 1), 1.0)})))
     with pytest.raises(RankLost, match=r"rank 1 failed: KeyError: 'layers\.99\.mlp\.up'; all ranks have ended: load the model again"):
