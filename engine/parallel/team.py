@@ -118,10 +118,8 @@ class Team:
         found = list[Answer]()
         for follower in self.followers:
             answer = follower.answers.get()
-            if isinstance(answer, Failed):
-                self.lose(f"rank {follower.rank.number} failed: {type(answer.error).__name__}: {answer.error}")
-                if isinstance(answer.error, ConfigError):
-                    raise answer.error
+            if isinstance(answer, Failed) and isinstance(answer.error, ConfigError):
+                raise answer.error
             if answer is None or isinstance(answer, Failed):
                 self._loss.wait(CAUSE_SECONDS)
                 raise RankLost(self.lost or f"rank {follower.rank.number} has ended")
@@ -193,6 +191,8 @@ class Team:
 def _listen(follower: Follower, team: weakref.ref[Team]) -> None:
     """Hand a rank's answers on; when it ends, the team is lost, unless nobody has it any more."""
     while (answer := follower.hear()) is not None:
+        if isinstance(answer, Failed) and (found := team()) is not None:
+            found.lose(f"rank {follower.rank.number} failed: {type(answer.error).__name__}: {answer.error}")
         follower.answers.put(answer)
     how, found = follower.how_it_ended(), team()
     if found is not None:
