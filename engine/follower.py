@@ -16,7 +16,21 @@ from .adapters.slots import AdapterSlots
 from .attention.methods import METHODS
 from .config import device_of_rank
 from .loader import model_of, num_blocks_of, slots_of, threads_of
-from .parallel.messages import Begin, Done, Failed, FreeAdapter, LoadAdapter, Measure, Move, Order, Room, Start, Step
+from .parallel.messages import (
+    Begin,
+    Done,
+    Failed,
+    FreeAdapter,
+    LoadAdapter,
+    Measure,
+    Move,
+    Order,
+    Room,
+    Start,
+    Step,
+    receive,
+    send,
+)
 from .parallel.shares import ModelShare
 from .sharding.peers import Peers
 from .steps.runner import ModelRunner
@@ -29,9 +43,12 @@ def main(fd: int) -> None:
     def listen() -> None:
         try:
             while True:
-                orders.put(connection.recv())
+                orders.put(receive(connection))
         except (EOFError, OSError):
             os._exit(0)
+        except BaseException:  # whoever waits for an answer learns that none comes
+            traceback.print_exc()
+            os._exit(1)
 
     threading.Thread(target=listen, daemon=True).start()
     try:
@@ -40,7 +57,7 @@ def main(fd: int) -> None:
             rank.do(orders.get())
     except Exception as error:
         traceback.print_exc()
-        connection.send(Failed(_sendable(error)))
+        send(connection, Failed(_sendable(error)))
     os._exit(1)
 
 
@@ -59,7 +76,7 @@ class FollowingRank:
         threads = threads_of(config, self._model)
         if threads is not None:
             torch.set_num_threads(threads)
-        connection.send(Done())
+        send(connection, Done())
 
     def do(self, order: Order) -> None:
         """One thing that rank 0 asks for."""
@@ -69,12 +86,12 @@ class FollowingRank:
         elif isinstance(order, Move):
             self._runner.move_blocks(list(order.transfers))
         elif isinstance(order, Measure):
-            self._connection.send(Room(num_blocks_of(self._config, self._model)))
+            send(self._connection, Room(num_blocks_of(self._config, self._model)))
         elif isinstance(order, Begin):
             self._begin(order)
         elif isinstance(order, LoadAdapter):
             self._loaded_slots.load(order.adapter)
-            self._connection.send(Done())
+            send(self._connection, Done())
         elif isinstance(order, FreeAdapter):
             self._loaded_slots.free(order.slot)
 
@@ -82,7 +99,7 @@ class FollowingRank:
         self._peers.connect(begin.meeting, self._device)
         cache = self._model.allocate_cache(begin.num_blocks, self._config.block_size)
         self._runner = ModelRunner(self._model, cache, METHODS[self._config.attention], begin.num_host_blocks, self._slots)
-        self._connection.send(Done())
+        send(self._connection, Done())
 
     @property
     def _loaded_slots(self) -> AdapterSlots:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..adapters.adapter import Adapter
 from ..config import EngineConfig
@@ -79,3 +81,13 @@ class Failed(NamedTuple):
 
 
 Answer = Room | Done | Failed
+
+
+def send(connection: Connection, message: Order | Answer) -> None:
+    """With all that is in it: `Connection.send` would leave tensors where they are, and send where that is."""
+    connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+
+
+def receive(connection: Connection) -> Any:
+    """The next message. Raises EOFError or OSError when the other side has ended."""
+    return pickle.loads(connection.recv_bytes())

@@ -28,7 +28,7 @@ from ..errors import ConfigError, RankLost
 from ..models.architecture import ModelInfo
 from ..sharding.peers import Peers
 from ..sharding.ranks import Rank
-from .messages import Answer, Begin, Failed, Measure, Order, Room, Start
+from .messages import Answer, Begin, Failed, Measure, Order, Room, Start, receive, send
 
 _ENTRY = "import sys; from maskwright.engine.follower import main; main(int(sys.argv[1]))"
 GRACE_SECONDS = 3.0  # for a rank to end by itself
@@ -55,14 +55,16 @@ class Follower:
 
     def tell(self, order: Order) -> None:
         """Raises OSError when it has ended."""
-        self._connection.send(order)
+        send(self._connection, order)
 
     def hear(self) -> Answer | None:
         """Its next answer; None when it has ended."""
         try:
-            answer: Answer = self._connection.recv()
+            answer: Answer = receive(self._connection)
         except (EOFError, OSError):
             return None
+        except Exception as error:  # what it answers cannot be read here
+            return Failed(error)
         return answer
 
     def let_go(self) -> None:
@@ -116,10 +118,8 @@ class Team:
         found = list[Answer]()
         for follower in self.followers:
             answer = follower.answers.get()
-            if isinstance(answer, Failed):
-                self.lose(f"rank {follower.rank.number} failed: {type(answer.error).__name__}: {answer.error}")
-                if isinstance(answer.error, ConfigError):
-                    raise answer.error
+            if isinstance(answer, Failed) and isinstance(answer.error, ConfigError):
+                raise answer.error
             if answer is None or isinstance(answer, Failed):
                 self._loss.wait(CAUSE_SECONDS)
                 raise RankLost(self.lost or f"rank {follower.rank.number} has ended")
@@ -191,6 +191,8 @@ class Team:
 def _listen(follower: Follower, team: weakref.ref[Team]) -> None:
     """Hand a rank's answers on; when it ends, the team is lost, unless nobody has it any more."""
     while (answer := follower.hear()) is not None:
+        if isinstance(answer, Failed) and (found := team()) is not None:
+            found.lose(f"rank {follower.rank.number} failed: {type(answer.error).__name__}: {answer.error}")
         follower.answers.put(answer)
     how, found = follower.how_it_ended(), team()
     if found is not None:

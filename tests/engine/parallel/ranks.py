@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -75,12 +76,15 @@ class ThreadTeam:
     @staticmethod
     def _follow(orders: queue.SimpleQueue[Any], answers: queue.SimpleQueue[Any]) -> None:
         class Link:
-            send = staticmethod(answers.put)
+            @staticmethod
+            def send_bytes(data: bytes) -> None:
+                answers.put(pickle.loads(data))
 
+        link: Any = Link
         try:
-            rank = FollowingRank(orders.get(), Link)
+            rank = FollowingRank(orders.get(), link)
             while (order := orders.get()) is not None:
-                rank.do(order)
+                rank.do(pickle.loads(pickle.dumps(order)))
         except Exception as error:
             answers.put(Failed(error))
 
