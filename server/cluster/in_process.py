@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Scope
@@ -64,11 +65,12 @@ async def answered(app: ASGIApp, asked: Asked) -> AsyncGenerator[Head | bytes, N
 async def whole(app: ASGIApp, asked: Asked) -> Whole:
     """The answer when it has ended."""
     head, pieces = Head(500, ()), list[bytes]()
-    async for each in answered(app, asked):
-        if isinstance(each, Head):
-            head = each
-        else:
-            pieces.append(each)
+    async with aclosing(answered(app, asked)) as answer:
+        async for each in answer:
+            if isinstance(each, Head):
+                head = each
+            else:
+                pieces.append(each)
     return Whole(head, b"".join(pieces))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from array import array
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..cluster.policies import policy_of
 from ..cluster.routing_key import RoutingKey
 
 NO_KEY = RoutingKey()
+MOST_OTHERS = 10  # that are asked at once whether they have room
 
 
 class KnowledgeRouter(RequestRouter):
@@ -40,14 +42,14 @@ class KnowledgeRouter(RequestRouter):
     async def choose_replicas(
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
     ) -> list[list[RunningReplica]]:
-        """One rank for each replica that the policy names, and one with all others, for when those are full."""
+        """One rank for each replica that the policy names, and one with some of the others, for when those are full."""
         if pending_request is not None:
             pending_request.routing_context.should_backoff = True  # when all are full
         by_name, loads = {each.replica_id.unique_id: each for each in candidate_replicas}, self._loads()
         ranking = self._policy.rank(_key_of(pending_request), lambda name: loads.get(name, 0))
         ranked = [by_name[name] for name in ranking if name in by_name]
         others = [each for each in candidate_replicas if each not in ranked]
-        return [*([each] for each in ranked), others]
+        return [*([each] for each in ranked), random.sample(others, min(len(others), MOST_OTHERS))]
 
     def on_request_routed(self, pending_request: PendingRequest, replica_id: ReplicaID, result: Any) -> None:
         self._policy.routed(_key_of(pending_request), replica_id.unique_id)
