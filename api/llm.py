@@ -220,7 +220,7 @@ class LLM:
         Args:
             max_contexts: texts whose keys and values are kept; the cache holds so many texts of max_model_len tokens.
 
-        Raises UnsupportedModel for a model that keeps a state instead of keys and values.
+        Raises UnsupportedModel for a model that keeps a state instead of keys and values, or that several processes compute.
         """
         return self.driver.scorer(max_contexts)
 

@@ -16,7 +16,7 @@ from .adapters.registry import AdapterRegistry
 from .device.threads import threads_used, use_threads
 from .drafts.drafter import Drafter, NoDrafts
 from .drafts.forced_text import ForcedText
-from .errors import AdapterError, RequestError
+from .errors import AdapterError, RequestError, UnsupportedModel
 from .features import EngineFeatures
 from .footprint import Footprint
 from .kv_cache.kv_space import Brought, KVSpace
@@ -204,6 +204,8 @@ class Engine:
 
     def scorer(self, max_contexts: int) -> Scorer:
         """The model for other texts than those of its sequences (`scorer.py`). Raises UnsupportedModel."""
+        if type(self.runner) is not ModelRunner:
+            raise UnsupportedModel("a scorer computes the model by itself, and several processes compute this one together")
         return Scorer(self.runner.decoder, self.runner.attend, self.limits, self.vocabulary.size, max_contexts)
 
     def ended(self, request_id: int) -> Sequence | None:

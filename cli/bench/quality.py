@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from ...constraint_choice import ConstraintOptions
 from ...constraints import Compiler, ConstraintError, JsonSchema
 from ...errors import UsageError
 from ...llm import LLM
@@ -88,7 +89,7 @@ def answers(llm: LLM, count: int) -> Iterator[Case]:
 
 def _answered(llm: LLM, name: str, tasks: Sequence[Task], *, is_constrained: bool) -> Case:
     sampling = SamplingParams(temperature=0.0, max_tokens=MAX_TOKENS)
-    constraint: dict[str, Any] = {"json_schema": [task.schema for task in tasks]} if is_constrained else {}
+    constraint: ConstraintOptions = {"json_schema": [task.schema for task in tasks]} if is_constrained else {}
     begun = perf_counter()
     outputs = llm.generate([task.prompt for task in tasks], sampling=sampling, **constraint)
     seconds = perf_counter() - begun

@@ -13,12 +13,13 @@ import torch
 
 from maskwright.constraints import Compiler, Regex
 from maskwright.engine.drafts.draft_model import DraftModel
-from maskwright.engine.errors import RequestError, SessionError
+from maskwright.engine.errors import RequestError, SessionError, UnsupportedModel
 from maskwright.engine.models.fingerprints import model_fingerprint
 from maskwright.engine.requests.request import Request
 from maskwright.engine.search.beams import BeamSearch
 from maskwright.engine.sessions.session_file import load_snapshot, save_snapshot
 from maskwright.engine.sessions.sessions import Sessions
+from maskwright.engine.steps.runner import ModelRunner
 from maskwright.engine.steps.scorer import Scorer
 from maskwright.sampling import SamplingParams
 from maskwright.sampling.logits_stages import LOGITS_STAGES, LogitsStage
@@ -287,6 +288,16 @@ def test_a_scorer_says_what_the_model_says(name, tiny_model, make_engine):
             scorer.logits([wrong])
     with pytest.raises(RequestError, match="max_contexts"):
         make_engine(model.folder).scorer(0)
+
+
+def test_a_model_that_others_compute_too_has_no_scorer(tiny_model, make_engine):
+    class Together(ModelRunner):
+        pass
+
+    engine = make_engine(tiny_model("llama").folder)
+    engine.runner.__class__ = Together
+    with pytest.raises(UnsupportedModel, match="several processes"):
+        engine.scorer(1)
 
 
 def test_a_scorer_reads_new_tokens_alone(tiny_model, make_engine, monkeypatch):
