@@ -18,6 +18,7 @@ from .config import EngineConfig
 from .engine import Engine
 from .features import EngineFeatures
 from .loader import load
+from .requests.output import RequestOutput
 from .requests.request import Request
 from .steps.runner import Packing
 
@@ -98,7 +99,7 @@ def _answers(engine: Engine, texts: Sequence[Tokens], max_tokens: int) -> list[T
     """Greedy outputs. Raises RuntimeError where one ends with an error."""
     greedy = SamplingParams(temperature=0, max_tokens=max_tokens)
     numbers = [engine.add_request(Request(prompt_token_ids=text, sampling=greedy)) for text in texts]
-    outputs = {}
+    outputs: dict[int, RequestOutput] = {}
     while engine.has_work:
         outputs |= {event.request_id: event.output for event in engine.step() if event.output is not None}
     failed = next((output.error for output in outputs.values() if output.error is not None), None)

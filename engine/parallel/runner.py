@@ -11,6 +11,7 @@ from torch import Tensor
 from ..adapters.adapter import Adapter
 from ..adapters.slots import AdapterSlots
 from ..attention.methods import Attend, fused
+from ..attention.paged import Span
 from ..config import EngineConfig
 from ..kv_cache.prefix_cache import Restored, Transfer
 from ..models.architecture import DTYPES, ModelInfo
@@ -57,7 +58,7 @@ class ParallelRunner(ModelRunner):
 
     def prepared(self, packing: Packing) -> SharedBatch:
         batch = self.batch(packing)
-        spans = [(past, new, list(table)) for past, new, table in packing.spans]  # a table may change until the step is computed
+        spans: list[Span] = [(past, new, list(table)) for past, new, table in packing.spans]  # tables change until it is computed
         told = packing._replace(token_ids=[], spans=spans)
         return SharedBatch(batch.token_ids, batch.positions, batch.logit_rows, batch.attention, batch.adapters, told)
 
