@@ -90,6 +90,7 @@ class Counters(Record, size=48):
     mixed: int  # 1 when arrays whose items must differ may stand in the same place as other arrays
     calls: int  # 1 when rules are called, so that stacks may grow
     parts: int  # of unions that were looked at
+    strategies_off: int  # bits of `Strategy` (strategy_contract.py) that are left out
     gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..numba_support.jit import entry, inner
 from ..numba_support.pages import reserved
-from ..numba_support.records import words_at
+from ..numba_support.records import Record, record, words_at
 from ..vocabulary.packed_vocabulary import Header
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
@@ -43,24 +43,28 @@ class Region(IntEnum):
     NUM_KNOWN = 7
     RECIPES = 8
     RECIPES_END = 9
-    NUM_EDITS = 10  # words of edits
-    EDITS = 11
-    ROWS = 12
+    BASE_ROW = 10  # of the mask being made: the number of a row, 0 when its base is none
+    BASE_SLICE = 11  # an offset in the packed vocabulary, 0 when its base is none
+    NUM_EDITS = 12  # words of edits
+    EDITS = 13
+    ROWS = 14
 
 
 _HEADER = len(Region)
 
 
-class Recipe(IntEnum):
-    """The header of a recipe; its edits follow."""
+class Recipe(Record):
+    """A recipe that is kept; its edits follow."""
 
-    ROW_NUMBER = 0
-    NUM_WORDS = 1  # of edits
-    BASE = 2
-    ACCEPTS = 3  # whether EOS is allowed
+    row_number: int
+    num_words: int  # of edits
+    base_row: int
+    base_slice: int
+    accepts: int  # whether EOS is allowed
 
 
-RECIPE_HEADER = len(Recipe)
+RECIPE_HEADER = Recipe.SIZE
+recipe_at = record(Recipe)
 
 
 class MaskRows:
@@ -151,6 +155,13 @@ def _clean(region: NDArray[np.int32]) -> int:
 
 
 @inner
+def begin(rows, base_row, base_slice):
+    """Begin a recipe without edits. base_row: the number of a row, or 0; base_slice: an offset in the packed vocabulary, or 0. With
+    neither no token survives yet."""
+    rows[Region.BASE_ROW], rows[Region.BASE_SLICE], rows[Region.NUM_EDITS] = base_row, base_slice, 0
+
+
+@inner
 def set_tokens(rows, start, end):
     """Note an edit: the tokens start..end of the packed vocabulary survive."""
     if start < end:
@@ -180,36 +191,37 @@ def has_too_many_edits(rows):
 
 
 @inner
-def find_or_make(rows, vocab, base, accepts, completable):
+def find_or_make(rows, vocab, accepts, completable):
     """The number of the row that the recipe describes; it is made if there is none. There has to be room for a row.
 
-    base: an offset in the packed vocabulary, less than zero for a row, 0 for no token. accepts: whether EOS is allowed.
-    completable: the address of the tokens to which the row is confined (int32 [words]), 0 for all.
+    accepts: whether EOS is allowed. completable: the address of the tokens to which the row is confined (int32 [words]), 0 for all.
     """
-    key, mask = recipe_key(rows, base, accepts), rows[Region.KNOWN_SIZE] - 1
+    key, mask = recipe_key(rows, accepts), rows[Region.KNOWN_SIZE] - 1
     slot, length = key & mask, rows[Region.NUM_EDITS]
     is_kept = completable == 0 and length <= _MAX_RECIPE
     while is_kept and rows[rows[Region.KNOWN] + slot] != 0:
-        recipe = rows[rows[Region.KNOWN] + slot]
-        if is_recipe(rows, recipe, base, accepts):
-            return rows[recipe + Recipe.ROW_NUMBER]
+        recipe = recipe_at(rows + rows[rows[Region.KNOWN] + slot])
+        if is_recipe(rows, recipe, rows[rows[Region.KNOWN] + slot] + RECIPE_HEADER, accepts):
+            return recipe.row_number
         slot = (slot + 1) & mask
-    number = make(rows, vocab, base, accepts, completable)
+    number = make(rows, vocab, accepts, completable)
     end = rows[Region.RECIPES_END]
     is_kept = is_kept and 2 * rows[Region.NUM_KNOWN] < rows[Region.KNOWN_SIZE]
     if is_kept and end + RECIPE_HEADER + length <= rows[Region.EDITS]:
         rows[rows[Region.KNOWN] + slot], rows[Region.RECIPES_END] = end, end + RECIPE_HEADER + length
         rows[Region.NUM_KNOWN] += 1
-        rows[end + Recipe.ROW_NUMBER], rows[end + Recipe.NUM_WORDS] = number, length
-        rows[end + Recipe.BASE], rows[end + Recipe.ACCEPTS] = base, accepts
+        recipe = recipe_at(rows + end)
+        recipe.row_number, recipe.num_words, recipe.accepts = number, length, accepts
+        recipe.base_row, recipe.base_slice = rows[Region.BASE_ROW], rows[Region.BASE_SLICE]
         for k in range(length):
             rows[end + RECIPE_HEADER + k] = rows[rows[Region.EDITS] + k]
     return number
 
 
 @inner
-def recipe_key(rows, base, accepts):
+def recipe_key(rows, accepts):
     """A hash of the recipe that is being written."""
+    base = rows[Region.BASE_SLICE] if rows[Region.BASE_ROW] == 0 else ~rows[Region.BASE_ROW]
     h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
     h ^= h >> np.uint64(29)
     for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS]):
@@ -219,33 +231,35 @@ def recipe_key(rows, base, accepts):
 
 
 @inner
-def is_recipe(rows, recipe, base, accepts):
-    """Whether the kept recipe at an offset equals the one that is being written."""
-    if rows[recipe + Recipe.BASE] != base or rows[recipe + Recipe.ACCEPTS] != accepts:
+def is_recipe(rows, recipe, edits, accepts):
+    """Whether a kept recipe, whose edits begin at an offset, equals the one that is being written."""
+    if recipe.base_row != rows[Region.BASE_ROW] or recipe.base_slice != rows[Region.BASE_SLICE] or recipe.accepts != accepts:
         return False
-    if rows[recipe + Recipe.NUM_WORDS] != rows[Region.NUM_EDITS]:
+    if recipe.num_words != rows[Region.NUM_EDITS]:
         return False
     for k in range(rows[Region.NUM_EDITS]):
-        if rows[recipe + RECIPE_HEADER + k] != rows[rows[Region.EDITS] + k]:
+        if rows[edits + k] != rows[rows[Region.EDITS] + k]:
             return False
     return True
 
 
 @inner
-def make(rows, vocab, base, accepts, completable):
+def make(rows, vocab, accepts, completable):
     """Write the row of the recipe behind the last row. Returns the number under which it is kept, or that of an equal
     row."""
     words = rows[Region.WORDS]
     mask = rows[Region.ROWS] + words * rows[Region.COUNT]
-    if base == 0:
+    if rows[Region.BASE_ROW] != 0:
+        base = rows[Region.ROWS] + words * (rows[Region.BASE_ROW] - 1)
         for k in range(words):
-            rows[mask + k] = 0
-    elif base > 0:
+            rows[mask + k] = rows[base + k]
+    elif rows[Region.BASE_SLICE] != 0:
+        base = rows[Region.BASE_SLICE]
         for k in range(words):
             rows[mask + k] = vocab[base + k]
     else:
         for k in range(words):
-            rows[mask + k] = rows[rows[Region.ROWS] - words * (base + 1) + k]
+            rows[mask + k] = 0
     for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS], 2):
         if rows[k] >= 0:
             for i in range(rows[k], rows[k + 1]):
@@ -285,7 +299,7 @@ def is_equal(rows, row, other, count):
     for start in range(0, count, COMPARED_WORDS):
         difference = np.int32(0)
         for i in range(start, min(start + COMPARED_WORDS, count)):
-            difference |= rows[row + i] ^ rows[other + i]
+            difference |= np.int32(rows[row + i] ^ rows[other + i])
         if difference != 0:
             return False
     return True

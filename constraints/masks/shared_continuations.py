@@ -10,7 +10,7 @@ each.
     number then "}"   =   mask of number,  and below the nodes "0", "1", "12", ... what survives from "}"
 
 Comes in: a state. Goes out: its tail (`common_tail`), the state without it (`without_tail`), and the ends that a walk
-has noted (`note_end`, `keep_ends`), kept in `pool`; masking.py puts the mask together from them.
+has noted (`note_end`, `keep_ends`), kept in `pool`; by_shared_tail.py puts the mask together from them.
 """
 
 from __future__ import annotations
@@ -130,6 +130,19 @@ def note_end_inside(m, token, offset):
             end = m.ends[m.n.num_ends]
             end.trie, end.node, end.token, end.offset = 0, 0, token, offset
         m.n.num_ends += 1
+
+
+@inner
+def begin_ends(m):
+    """Note ends from now on."""
+    m.n.cleared = m.n.kept = m.n.kept_end = m.n.cleared_end = m.n.num_ends = 0
+    m.n.notes_ends = 1
+
+
+@inner
+def has_known_inner(m, state):
+    """Whether a state is a frame whose mask follows from what is known of its inner state."""
+    return m.states[state].frame != 0 and m.states[inner_of(m, state)].ends != 0
 
 
 @inner

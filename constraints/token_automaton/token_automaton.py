@@ -26,6 +26,7 @@ from ..grammar.recursion import reachable
 from ..grammar.source import Limits
 from ..masks import trie_walk
 from ..masks.mask_rows import MaskRows
+from ..masks.strategy_contract import Strategy
 from ..uniqueness import duplicate_masks, register_product, seen_values
 from ..uniqueness.duplicate_masks import WalkMode
 from ..uniqueness.seen_values import TextMode
@@ -250,6 +251,10 @@ class TokenAutomaton:
                 found: int = number
                 return found
             self.rows.grow()
+
+    def leave_out(self, strategies: Strategy) -> None:
+        """Make masks without some strategies from now on: for tests and for measuring. Masks are the same."""
+        self._machine.n.strategies_off = int(strategies)
 
     def _build_tables(self, body_id: int) -> None:
         """Build the tables of a body class in which masks were made without them, if that has happened often enough."""

@@ -1,0 +1,38 @@
+"""A strategy: inside a body class with tables, the row, and the ends, of the state in which its repetitions have no end.
+
+Condition: only tokens made of the class are long enough to tell the two states apart (`saturate_class`, counter_saturation.py).
+Why it is right: those tokens that are longer than what may come are cleared.
+What it saves: nothing over the sources of test_strategies.py, whose vocabulary is small; not measured on others by itself.
+"""
+
+from __future__ import annotations
+
+from ..automaton.tables import DEAD, Fault
+from ..numba_support.jit import inner
+from .by_own_walk import row_and_ends
+from .class_masks import clear_longer, slice_of
+from .counter_saturation import saturate_class
+from .mask_rows import begin
+from .shared_continuations import are_ends_known
+from .strategy_contract import Told
+
+
+@inner
+def by_endless_body(m, vocab, rows, state, completable):
+    body = m.states[state].body_class
+    class_tables = m.classes[body].tables if body >= 0 and completable == 0 else 0
+    if class_tables == 0 or slice_of(m, vocab, class_tables, state, m.states[state].max_chars) < 0:
+        return Told.DECLINED
+    saturated = saturate_class(m, vocab, class_tables, state)
+    if saturated == DEAD:
+        return Told.DECLINED
+    if not are_ends_known(m, saturated) or m.states[saturated].row == 0:
+        row_and_ends(m, vocab, rows, saturated)
+    if m.n.fault != Fault.NONE:
+        return Told.DECLINED
+    begin(rows, m.states[saturated].row, 0)
+    clear_longer(vocab, rows, class_tables, m.states[state].max_chars)
+    m.states[state].events = m.states[saturated].events
+    if not are_ends_known(m, state):
+        m.states[state].ends, m.states[state].has_too_many_ends = m.states[saturated].ends, m.states[saturated].has_too_many_ends
+    return Told.DESCRIBED

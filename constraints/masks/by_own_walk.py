@@ -1,0 +1,25 @@
+"""The last strategy, which never declines: a walk of the vocabulary from the state itself (class_masks.py)."""
+
+from __future__ import annotations
+
+from ..numba_support.jit import inner
+from .class_masks import fill
+from .mask_rows import Region, begin
+from .shared_continuations import begin_ends, keep_ends
+from .strategy_contract import Told, keep_row
+
+
+@inner
+def by_own_walk(m, vocab, rows, state, completable):
+    begin(rows, 0, 0)
+    rows[Region.BASE_SLICE] = fill(m, vocab, rows, state)
+    return Told.DESCRIBED
+
+
+@inner
+def row_and_ends(m, vocab, rows, state):
+    """Make the row of a state by a walk from this state, and note its ends on the way."""
+    begin_ends(m)
+    by_own_walk(m, vocab, rows, state, 0)
+    keep_ends(m, state)
+    keep_row(m, vocab, rows, state, 0)

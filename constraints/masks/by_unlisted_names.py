@@ -1,0 +1,37 @@
+"""A strategy: inside a key that must be none of some names, the row of any key, without the tokens that spell a name.
+
+Condition: all items of the state are one UNLISTED node with its tail, and literals (`StateRecord.unlisted`).
+Why it is right: such a key reads what any key reads, but not the rest of a name with its quote (word_complement_masks.py).
+What it saves: not measured yet by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..automaton.tables import DEAD, Fault
+from ..numba_support.jit import inner
+from .mask_rows import begin, has_too_many_edits
+from .strategy_contract import Told
+from .trie_walk import walk_literals
+from .word_complement_masks import clear_words, state_of_any
+
+
+def by_unlisted_names(row_by_later: Any) -> Any:
+    @inner
+    def describe(m, vocab, rows, state, completable):
+        unlisted = m.states[state].unlisted
+        if completable != 0 or unlisted == 0:
+            return Told.DECLINED
+        base_state = state_of_any(m, state, unlisted)
+        if base_state == DEAD or m.n.fault != Fault.NONE:
+            return Told.DECLINED
+        begin(rows, row_by_later(m, vocab, rows, base_state, 0), 0)
+        if m.n.fault != Fault.NONE:
+            return Told.DECLINED
+        clear_words(m, vocab, rows, unlisted)
+        m.states[state].events |= m.states[base_state].events
+        walk_literals(m, vocab, rows, state, True)
+        return Told.DECLINED if has_too_many_edits(rows) else Told.DESCRIBED
+
+    return describe
