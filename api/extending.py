@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from .constraints.front_ends.tags.styles import STYLES as TOOL_STYLES
 from .constraints.front_ends.tags.styles import ToolStyle
-from .constraints.lab.grammar_file import LANGUAGES as GRAMMAR_LANGUAGES
-from .constraints.lab.grammar_file import Language
+from .constraints.lab.grammar_file import GRAMMAR_LANGUAGES, Language
 from .constraints.runtime.front_end import FrontEnd
 from .engine.attention.methods import METHODS as ATTENTION_METHODS
 from .engine.attention.methods import Attend, Scoring, Visible

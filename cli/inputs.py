@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import grammars
 from ..constraints import Source
-from ..constraints.lab.grammar_file import LANGUAGES, GrammarFile, language_of
+from ..constraints.lab.grammar_file import GRAMMAR_LANGUAGES, GrammarFile, language_of
 from ..errors import UsageError
 from ..plugins import named_object
 
@@ -41,7 +41,7 @@ def read_schema(name: str) -> Any:
 def read_grammar(name: str) -> str | Source:
     """The text of a grammar file, or of a grammar that ships in the package, by its name; the source in a registered language."""
     language = language_of(Path(name).suffix)
-    if language is not None and not LANGUAGES.is_built_in(language) and Path(name).is_file():
+    if language is not None and not GRAMMAR_LANGUAGES.is_built_in(language) and Path(name).is_file():
         return grammar_file(name, "--grammar").source
     return grammar_file(name, "--grammar", language="gbnf").text
 

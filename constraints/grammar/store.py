@@ -182,9 +182,10 @@ class NodeStore:
         node = self._interned.get(row)
         if node is None:  # as `_new`: most nodes are made here
             rows = self.rows
-            node = self._interned[row] = len(rows) // 4  # type: ignore[assignment]
+            number = len(rows) // 4
+            node = self._interned[row] = number  # type: ignore[assignment]
             rows.extend(row)
-            if not node & _BETWEEN_LOOKS:  # type: ignore[operator]
+            if not number & _BETWEEN_LOOKS:
                 look()
         return node  # type: ignore[return-value]
 

@@ -33,7 +33,7 @@ def _pattern(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-LANGUAGES: Registry[Language] = Registry(
+GRAMMAR_LANGUAGES: Registry[Language] = Registry(
     "grammar language",
     {
         "gbnf": Language(lambda text, start: Gbnf(text, start or "root"), (".gbnf",), has_rules=True),
@@ -49,13 +49,13 @@ LANGUAGES: Registry[Language] = Registry(
 
 def language_of(ending: str) -> str | None:
     """The language of files with an ending; of several the one that was registered last."""
-    found = [name for name, language in LANGUAGES.items() if ending.lower() in language.endings]
+    found = [name for name, language in GRAMMAR_LANGUAGES.items() if ending.lower() in language.endings]
     return found[-1] if found else None
 
 
 def endings() -> list[str]:
     """The endings of all languages."""
-    return [ending for language in LANGUAGES.values() for ending in language.endings]
+    return [ending for language in GRAMMAR_LANGUAGES.values() for ending in language.endings]
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,16 @@ class GrammarFile:
             raise ConstraintError(
                 f"the ending of {name} says no language", instead=f"{' '.join(endings())}, or name the language"
             )
-        if found not in LANGUAGES:
-            raise ConstraintError(f"there is no language {found!r}, expected one of {', '.join(LANGUAGES)}")
-        if start is not None and not LANGUAGES[found].has_rules:
+        if found not in GRAMMAR_LANGUAGES:
+            raise ConstraintError(f"there is no language {found!r}, expected one of {', '.join(GRAMMAR_LANGUAGES)}")
+        if start is not None and not GRAMMAR_LANGUAGES[found].has_rules:
             raise ConstraintError(f"{name} has no rules, so none to begin with")
         return cls(name, text, found, start)
 
     @cached_property
     def source(self) -> Source:
         """The constraint. Raises ConstraintError."""
-        return LANGUAGES[self.language].read(self.text, self.start)
+        return GRAMMAR_LANGUAGES[self.language].read(self.text, self.start)
 
     @property
     def pattern(self) -> str:
