@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, Literal, Unpack
+from contextlib import AbstractContextManager, aclosing
+from typing import Any, Literal, Self, Unpack
 
 from .async_session import AsyncSession
 from .chat import Reply, reply_of
@@ -24,6 +24,7 @@ from .engine.search.beams import BeamSearch
 from .engine.search.particles import Particles
 from .engine.search.searches import Search
 from .engine.sessions.sessions import CacheUse
+from .engine.steps.scorer import Scorer
 from .events import Delta, Done, Event
 from .llm import LLM, Progress
 from .model_folder import EMBEDDED
@@ -60,6 +61,16 @@ class AsyncLLM:
     def __init__(self, model: LLM | str | os.PathLike[str] = EMBEDDED, **options: Any) -> None:
         self.llm = model if isinstance(model, LLM) else LLM(model, **options)
 
+    async def close(self) -> None:
+        """See `LLM.close`."""
+        await asyncio.to_thread(self.llm.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     @property
     def default_sampling(self) -> SamplingParams:
         """See `LLM.default_sampling`."""
@@ -82,6 +93,14 @@ class AsyncLLM:
     async def unload_adapter(self, name: str, *, wait: bool = False) -> None:
         """See `LLM.unload_adapter`."""
         await asyncio.to_thread(self.llm.unload_adapter, name, wait=wait)
+
+    def profile(self, folder: str | os.PathLike[str]) -> AbstractContextManager[None]:
+        """See `LLM.profile`."""
+        return self.llm.profile(folder)
+
+    def scorer(self, max_contexts: int = 8) -> Scorer:
+        """See `LLM.scorer`."""
+        return self.llm.scorer(max_contexts)
 
     async def generate(
         self,

@@ -303,7 +303,7 @@ def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
     machine.table("lists")[:] = grammar.lists
     parts = np.flatnonzero(~np.isin(columns[0], (_CLASS, _LITERAL, _BOTH, _NEGATE)))
     for name in ("size", "cost"):
-        machine.table(name)[parts[parts > EMPTY]] = INFINITE
+        machine.nodes(name)[parts[parts > EMPTY]] = INFINITE
 
 
 def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabulary) -> None:
@@ -387,7 +387,7 @@ def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
 
 def _refuse_unpromised(machine: Machine, grammar: Grammar, cover: Node, root: Node) -> None:
     """Refuse a COVER that no plan can end, though there are items for each of its counters: some array may meet all of them."""
-    sizes = machine.table("size")
+    sizes = machine.nodes("size")
     if sizes[cover] < INFINITE:
         return
     counted = [set(counters) for text, counters in grammar.sorts_of(cover) if sizes[text] < INFINITE]
