@@ -293,12 +293,17 @@ class Planner:
 
     def _healed(self, token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None) -> tuple[Request, ...]:
         """The requests of a plain prompt. If asked for, its last token is taken back where a longer one could stand there."""
-        last = self._tokenizer.vocabulary.text_tokens[token_ids[-1]] if len(token_ids) > 1 else None
-        if sampling.heal_prompt and constraint is not None and last:
+        if sampling.heal_prompt and constraint is not None and (last := self._last_text(token_ids)):
             healed = self._heal(constraint, last)
             if healed.can_merge:
                 return self._requests(token_ids[:-1], sampling, healed, healed=last)
         return self._requests(token_ids, sampling, constraint)
+
+    def _last_text(self, token_ids: tuple[int, ...]) -> bytes:
+        """The last token of a prompt that has others, if it is text. What is no token is refused later."""
+        tokens = self._tokenizer.vocabulary.text_tokens
+        is_token = len(token_ids) > 1 and 0 <= token_ids[-1] < len(tokens)
+        return (tokens[token_ids[-1]] or b"") if is_token else b""
 
     def _requests(
         self,

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..numba_support.records import Record, Words, record, several
+from ..numba_support.record_access import record
+from ..numba_support.records import Record, Words, several
 from .nodes import EMPTY, FAIL, NO_BODY, head_of, join, mix, repetition
 from .tables import Fault
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
-from ..numba_support.records import words_at
+from ..numba_support.record_access import words_at
 from ..vocabulary.packed_vocabulary import Header
 from .closures import ENDLESS
 from .counted_tables import Table, table_node

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..base.kinds import INFINITE, CoverRow, Event, Kind, Supply
 from ..numba_support.jit import entry, inner
-from ..numba_support.records import words_at
+from ..numba_support.record_access import words_at
 from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
 from .covers import price_of_cover, row_of_cover, settle_plan, sort_of
 from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numba_support.pages import reserved
-from ..numba_support.records import Record, Records, View, Word, Words, byte, record, several, view
+from ..numba_support.record_access import record, view
+from ..numba_support.records import Record, Records, View, Word, Words, byte, several
 from ..vocabulary.packed_vocabulary import SET_WORDS
 
 DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL

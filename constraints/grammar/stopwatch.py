@@ -16,23 +16,30 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...foundation.compiled_loops.compile_time import seconds_spent
 from ..base.errors import ConstraintLimit
-
-if TYPE_CHECKING:  # nodes look at the clock, and limits are those of grammars
-    from .source import Limits
 
 NODE_BYTES = 200  # of one expression and of what finds it again
 _SECONDS_OF_OBJECT = 3e-7  # to give it back
 ENTRY_BYTES = 250  # of a small tuple or frozen set, kept in a dictionary
 
 
+class Spending(Protocol):
+    """What a compile may take, of `Limits`."""
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+
 class Account:
     """When a compile began, by processor time and by the clock on the wall, and the bytes that it holds now."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Spending) -> None:
         self.limits, self.held = limits, 0
         self.path: str | None = None  # of the part of the source that is worked on
         self.started, self.begun = worked(), time.monotonic()
@@ -55,7 +62,7 @@ class Stopwatch:
     """Counts the processor time of the thread since its account was opened, or else from the moment the stopwatch is made, without
     that of compiling loops at their first use."""
 
-    def __init__(self, limits: Limits, what: str) -> None:
+    def __init__(self, limits: Spending, what: str) -> None:
         self._beginning, self._limit, self._what = beginning(), limits.seconds, what
 
     def check(self) -> None:
@@ -71,7 +78,7 @@ def beginning() -> tuple[float, float]:
 
 
 @contextmanager
-def accounted(limits: Limits) -> Iterator[None]:
+def accounted(limits: Spending) -> Iterator[None]:
     """All that the thread compiles meanwhile is one compile; part of the one that is under way, if there is one."""
     if _open_account() is not None:
         yield

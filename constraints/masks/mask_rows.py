@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ..numba_support.jit import entry, inner
 from ..numba_support.pages import reserved
-from ..numba_support.records import Record, record, words_at
+from ..numba_support.record_access import record, words_at
+from ..numba_support.records import Record
 from ..vocabulary.packed_vocabulary import Header
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken

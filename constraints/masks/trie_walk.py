@@ -43,7 +43,7 @@ from ..automaton.states import (
 from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
 from ..base.kinds import Kind
 from ..numba_support.jit import entry, inner
-from ..numba_support.records import pointer, words_at
+from ..numba_support.record_access import pointer, words_at
 from ..vocabulary.packed_vocabulary import (
     FIRST_LEAD,
     IS_QUOTED,

@@ -13,15 +13,12 @@ bits. Nothing is copied: a value of these classes is the address of its first wo
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hints
-
-from .jit import LOOPS
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 Id = TypeVar("Id", bound=int)
 R = TypeVar("R", bound="Record")
-V = TypeVar("V", bound="View")
 
 
 class Words:
@@ -156,34 +153,3 @@ class View:
 def words_of_address(address: int) -> Words:
     """The words at an address of this process."""
     return Words(ctypes.cast(address, ctypes.POINTER(ctypes.c_int32)))
-
-
-def view(cls: type[V], words: Mapping[str, Word]) -> Callable[[int], V]:
-    """A function of loops: the view at an address. None where the loops are compiled already. words: where its attributes are."""
-    hints = get_type_hints(cls)
-    cls.WORDS, cls.KINDS = words, {name: hints[name] for name in words}
-    if LOOPS.is_compiled:
-        return None  # type: ignore[return-value]
-    from .record_lowering import view_at
-
-    made: Callable[[int], V] = view_at(cls)
-    return made
-
-
-def record(cls: type[R]) -> Callable[[Words], R]:
-    """A function of loops: the record that begins with the first of some words. None where the loops are compiled already."""
-    if LOOPS.is_compiled:
-        return None  # type: ignore[return-value]
-    from .record_lowering import record_at
-
-    made: Callable[[Words], R] = record_at(cls)
-    return made
-
-
-words_at: Callable[[int], Words]
-pointer: Any
-if LOOPS.is_compiled:
-    words_at = words_of_address  # nothing in Python calls them
-    pointer = None
-else:
-    from .record_lowering import pointer, words_at  # noqa: F401

@@ -12,7 +12,7 @@ from ..automaton.tables import NO_CLASS, Fault, tables_at
 from ..masks.mask_rows import Region, begin, find_or_make
 from ..masks.strategies import STRATEGIES, row_of
 from ..numba_support.jit import entry, inner
-from ..numba_support.records import words_at
+from ..numba_support.record_access import words_at
 from ..uniqueness.duplicate_masks import REMEMBERED, WalkMode, judge_trie, where_refusals_begin
 from ..uniqueness.register_product import SeenFlag, seen_flags
 from ..vocabulary.packed_vocabulary import Header

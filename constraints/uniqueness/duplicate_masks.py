@@ -24,7 +24,7 @@ from ..base.utf8 import LAST_ASCII
 from ..masks.loop_context import is_body_exclusive, is_loop
 from ..masks.mask_rows import clear_tokens
 from ..numba_support.jit import entry, inner
-from ..numba_support.records import words_at
+from ..numba_support.record_access import words_at
 from ..vocabulary.packed_vocabulary import (
     FIRST_LEAD,
     NO_HEIGHT,

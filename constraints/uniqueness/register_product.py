@@ -30,7 +30,7 @@ from ..base.kinds import INFINITE, Event, Kind
 from ..masks.trie_walk import token_bytes
 from ..masks.uniform_transitions import FIRST_PRINTABLE
 from ..numba_support.jit import entry, inner
-from ..numba_support.records import pointer, words_at
+from ..numba_support.record_access import pointer, words_at
 from .duplicate_candidates import candidate_word, mark_candidates
 from .seen_values import (
     EMPTY_WORD,

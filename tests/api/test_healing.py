@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from maskwright import LLM, Delta, RequestError, SamplingParams
+from maskwright.constraint_choice import choose
 
 HEALING = SamplingParams(temperature=2.0, max_tokens=30, heal_prompt=True)
 PATTERN = "b[abc]{3,6}"
@@ -77,3 +78,10 @@ def test_a_budget_holds_with_the_token_that_is_written_anew(llm: LLM) -> None:
 def test_free_text_is_not_healed(llm: LLM) -> None:
     with pytest.raises(RequestError, match="heal_prompt"):
         llm.generate("xa", sampling=HEALING)
+
+
+def test_prompts_of_tokens_that_there_are_not_are_refused_as_ever(llm: LLM) -> None:
+    for last in (-1, llm.vocabulary.size, 10**30):
+        plan = llm.planner.plan_tokens([1, last], HEALING, choose({"regex": PATTERN}))
+        with pytest.raises(RequestError, match="the vocabulary has the ids"):
+            llm.driver.submit(plan.requests)

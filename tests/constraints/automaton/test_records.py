@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from maskwright.constraints.automaton import containment, tables
 from maskwright.constraints.numba_support.jit import LOOPS
+from maskwright.constraints.numba_support.record_access import view
 from maskwright.constraints.numba_support.records import (
     Record,
     Records,
@@ -22,7 +23,6 @@ from maskwright.constraints.numba_support.records import (
     Words,
     byte,
     several,
-    view,
     words_of_address,
 )
 

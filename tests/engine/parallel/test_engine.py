@@ -36,7 +36,7 @@ def tokens(outputs: dict) -> list[tuple[int, ...]]:
 def test_tokens_are_those_of_one_device(name: str, tmp_path: Path, make_engine) -> None:
     """With a cache that is too small for all, host memory for what it has no room for, and guesses, where the family can."""
     folder, is_state = save_tiny_model(tmp_path / "folder", *FAMILIES[name]).folder, name.startswith("mamba")
-    arrivals = {step: [request(step, step + 1, temperature=step / 8, seed=step)] for step in range(0, 12, 2)}
+    arrivals = {step: [request(step, 2 * step, max_tokens=24, temperature=step / 4, seed=step)] for step in range(6)}
     expected = tokens(run_all(make_engine(folder, **({"block_size": 88} if is_state else {}), max_model_len=88), arrivals))
     tight = {"num_blocks": 3} if is_state else {"num_blocks": 22, "num_host_blocks": 40, "speculation": "lookup"}
     engine = shared_engine(folder, 2, tmp_path / "meeting", **({"block_size": 88} if is_state else {}), max_model_len=88, **tight)
