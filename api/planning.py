@@ -195,6 +195,7 @@ class Planner:
 
     def plan_replies(self, turn: Turn, sampling: SamplingParams) -> Plan:
         """The plan for as many replies as `sampling` asks for, one of which the caller takes."""
+        _check_template(sampling)
         constraint = self._compile(turn.choice)
         token_ids = self.encode(self.rendered(turn), add_special_tokens=False)
         shared = self._num_shared(token_ids, self._told(turn.messages, turn.choice), self._definitions(turn))
@@ -239,6 +240,7 @@ class Planner:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
         if self.style == "plain":
             return Plan(prompt, choice, self._healed(self.encode(prompt), sampling, constraint), sampling.n)
+        _check_template(sampling)
         messages = self._told([{"role": "user", "content": prompt}], choice)
         token_ids = self._encode_chat(messages)
         requests = self._requests(token_ids, sampling, constraint, self._num_shared(token_ids, messages, None))
@@ -347,6 +349,13 @@ def _spelled(text: str, vocabulary: Vocabulary) -> bytes:
     spelled = [piece.encode() for piece in pieces]
     spelled[1::2] = [vocabulary.spellings[vocabulary.special_tokens[name]] or b"" for name in pieces[1::2]]
     return b"".join(spelled)
+
+
+def _check_template(sampling: SamplingParams) -> None:
+    """Refuse what is for prompts without a template around them."""
+    if sampling.heal_prompt:
+        reason = "a template ends with a mark of its own, which models know as it is: it is for plain prompts"
+        raise RequestError(f"heal_prompt: {reason}").about("heal_prompt")
 
 
 def _check_beginning(begun: bytes, constraint: Constraint) -> None:

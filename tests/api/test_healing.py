@@ -85,3 +85,8 @@ def test_prompts_of_tokens_that_there_are_not_are_refused_as_ever(llm: LLM) -> N
         plan = llm.planner.plan_tokens([1, last], HEALING, choose({"regex": PATTERN}))
         with pytest.raises(RequestError, match="the vocabulary has the ids"):
             llm.driver.submit(plan.requests)
+
+
+def test_templates_are_not_healed(llm: LLM) -> None:
+    with pytest.raises(RequestError, match="plain prompts"):
+        llm.chat("xa", regex=PATTERN, sampling=HEALING)
