@@ -35,7 +35,7 @@ def error_event(error: ApiError) -> bytes:
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`. When the client goes before it is there, `work` is cancelled, and ClientGone raised."""
-    working, gone = asyncio.create_task(work), asyncio.create_task(_gone(request.receive))
+    working, gone = asyncio.create_task(work), asyncio.create_task(client_gone(request.receive))
     try:
         await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -70,7 +70,7 @@ class EventStream(Response):
         self._keep_alive_seconds, self._send_seconds = keep_alive_seconds, send_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.create_task(_gone(receive))
+        gone = asyncio.create_task(client_gone(receive))
 
         async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(self._send_seconds):
@@ -111,7 +111,8 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-async def _gone(receive: Receive) -> None:
+async def client_gone(receive: Receive) -> None:
+    """Ends when the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from starlette.types import Receive, Send
 
 from ..errors import ANTHROPIC_PATH, OLLAMA_PATH, ApiError, anthropic_body
-from ..streams import error_event
+from ..streams import client_gone, error_event
 from .asked import Asked, Head
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Forwarding:
     async def run(self, receive: Receive, send: Send) -> None:
         """Answer the client. Raises ApiError while nothing was sent; later a stream ends with an event that is an error. What
         the client has not waited for is closed."""
-        answering, gone = asyncio.create_task(self._answer(send)), asyncio.create_task(_gone(receive))
+        answering, gone = asyncio.create_task(self._answer(send)), asyncio.create_task(client_gone(receive))
         try:
             await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
@@ -118,8 +118,3 @@ def _last_event(path: str, error: ApiError, request_id: str) -> bytes:
     if path.startswith(OLLAMA_PATH):
         return json.dumps({"error": error.message}).encode() + b"\n"
     return error_event(error)
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
