@@ -68,6 +68,9 @@ class ConversationBody(ConstraintNames):
     output_format: AnthropicFormat | None = Field(None, description="As output_config.format.")
     context_management: Annotated[dict[str, Any] | None, Ignored("The model is shown the messages that are sent.")] = None
     cache_control: Annotated[dict[str, Any] | None, Ignored("Equal beginnings are always shared.")] = None
+    betas: Annotated[list[str] | None, Ignored("They are of Anthropic's servers.")] = None
+    anthropic_beta: Annotated[list[str] | None, Ignored("They are of Anthropic's servers.")] = None
+    anthropic_version: Annotated[str | None, Ignored("There is one version here.")] = None
 
 
 class MessageBody(SamplingExtras, ConversationBody):
@@ -191,7 +194,7 @@ def _as_chat(body: ConversationBody) -> ChatBody:
     form = _output_form(body)
     thinking = _thinking(body.thinking)
     choice, parallel = chat_tool_choice(body.tool_choice)
-    messages = chat_messages(body.messages, body.system)
+    messages = chat_messages(body.messages, body.system, body.ignored)
     asked = {
         "model": body.model,
         "messages": messages,
@@ -256,7 +259,7 @@ def _hides_thought(body: ConversationBody) -> bool:
 
 
 def _check_known(form: dict[str, Any] | None, place: str, *known: str) -> None:
-    unknown = next((name for name in form or () if name not in known), None)
+    unknown = next((name for name, value in (form or {}).items() if name not in known and value is not None), None)
     if unknown is not None:
         raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")
 

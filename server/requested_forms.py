@@ -62,7 +62,9 @@ _FUNCTION = _object("name", name=TEXT, description=MAYBE_TEXT, parameters=_eithe
 _TOOL = _either(_object("function", type=_one_of("function"), function=_FUNCTION), _FUNCTION)
 _NAMED = _either(_object("function", type=_one_of("function"), function=_object("name", name=TEXT)), _object("name", name=TEXT))
 _ALLOWED = _object("tools", mode=_one_of("auto", "required"), tools=_list(_NAMED))
-_TOOL_CHOICE = _either(_NAMED, _object("type allowed_tools", type=_one_of("allowed_tools"), allowed_tools=_ALLOWED), _ALLOWED)
+_CHOICE_WORD = _closed("type", type=_one_of("auto", "none", "required", "any"))
+_ALLOWED_ONES = _object("type allowed_tools", type=_one_of("allowed_tools"), allowed_tools=_ALLOWED)
+_TOOL_CHOICE = _either(_CHOICE_WORD, _NAMED, _ALLOWED_ONES, _ALLOWED)
 _NAMED_SCHEMA = {"name": TEXT, "description": MAYBE_TEXT, "schema": SCHEMA, "strict": MAYBE_BOOLEAN}
 _RESPONSE_FORMAT = _either(
     _closed("type", type=_one_of("text")),
