@@ -21,12 +21,14 @@ from .settings import ServerSettings
 from .shared_parameters import SharedParameters
 
 BY_ENDPOINT = frozenset({"max_tokens", "stop", "logprobs", "n", "best_of"})  # under different names, or in different forms
-# From clients; details of fields are asked for as `maskwright`.
 OWN = ("logits_processors", "stopping_criteria")  # of plugins: by names that the operator has listed
-WITHHELD = frozenset({"banned_token_ids", "bad_words_ids", "field_details", *OWN})
+# From clients; details of fields are asked for as `maskwright`.
+WITHHELD = frozenset({"banned_token_ids", "bad_words_ids", "field_details"})
 MOST_TEXTS = 1000  # that are looked for at every token
 ALIKE = {
-    PARAMETER_NAMES.get(option.name, option.name): option for option in OPTIONS if option.name not in BY_ENDPOINT | WITHHELD
+    PARAMETER_NAMES.get(option.name, option.name): option
+    for option in OPTIONS
+    if option.name not in BY_ENDPOINT | WITHHELD | {*OWN}
 }  # options that all endpoints take, under the names that clients use
 
 

@@ -38,9 +38,10 @@ class HealedConstraint(AccompaniedConstraint):
         """begun: a beginning of the constraint's texts that the prompt ends with; `owed`, with which it ends, is taken back."""
         super().__init__(constraint, ())
         self.owed, self.begun = owed, begun
-        self._behind = constraint.advance_bytes(constraint.start(), begun)
         assert begun.endswith(owed) or not begun, "what is owed is the end of the beginning"
-        assert self._behind is not None, "some text begins so"
+        behind = constraint.advance_bytes(constraint.start(), begun)
+        assert behind is not None, "some text begins so"
+        self._behind = behind
         self._after: dict[bytes, dict[int, Any]] = {}  # states after the tokens that are legal where these bytes are owed
 
     @property
@@ -85,6 +86,8 @@ class HealedConstraint(AccompaniedConstraint):
     def min_tokens(self, state: Any) -> int:
         if not isinstance(state, Owed):
             return self.unbudgeted.min_tokens(state)
+        if len(state.bytes) > len(self.owed):  # before what the prompt ends with, where nothing is generated
+            return self.unbudgeted.min_tokens(self.unbudgeted.start())
         return 1 + min(map(self.min_tokens, set(self._legal(state.bytes).values())))
 
     def fill_masks(self, states: Sequence[Any], out: NDArray[np.uint32]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...kernels.attention import FP8
 from ...kernels.attention.interface import FP8_MAX
-from ..device.memory import zeros_by_page
+from .pages import zeros_by_page
 
 CPU_GATHER_BYTES = 1 << 20  # of keys, and as many of values, gathered at once
 

@@ -189,7 +189,7 @@ def test_healed_replies_satisfy_the_constraint(http: httpx.Client, text: str) ->
     rest = reply(http, body)
     assert set(json.loads(text + rest)) == {"name", "age"}
     choice = http.post(CHAT, json={**body, **details}).json()["choices"][0]
-    assert choice["message"]["content"] == rest and choice["fields"][-1]["path"] == []
+    assert choice["message"]["content"] == rest and choice["maskwright"]["fields"][-1]["path"] == []
 
 
 @pytest.mark.parametrize("more", [{"stop": ["x"]}, {"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from maskwright.engine.device import memory
 from maskwright.engine.device.memory import drop_pages
+from maskwright.engine.kv_cache.pages import zeros_by_page
 from maskwright.engine.models.checkpoint_weights import read_decoder_weights
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.quantization import awq
@@ -84,7 +85,7 @@ def test_zeros_take_memory_where_they_are_written() -> None:
     def held() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
-    zeros = memory.zeros_by_page(64 << 20)
+    zeros = zeros_by_page(64 << 20)
     before = held()
     zeros[:: 1 << 20] = 1
     assert held() - before < 16 << 20, "no large pages"
