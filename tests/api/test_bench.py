@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
 from maskwright import LLM, UsageError
 from maskwright.cli import run
@@ -208,3 +209,14 @@ def test_parts_are_nvtx_ranges_beside_a_gpu(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(profiling, "_is_on", False)
     with profiling.span("step"):
         assert len(told) == 5, "nothing is told where nothing is profiled"
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_tables_fit_a_narrow_terminal(before: bool) -> None:
+    """Of two figures whose names begin alike it is seen which is which."""
+    figures = {f"{what}_{which}_ms": 12345.6 for what in ("compile", "first_mask", "between") for which in ("p50", "p99")} | {"refused": 0.0}
+    run_ = run_of("masks", "m", [Case("2 requests a second, 50% JSON", figures)], {}, "", "cpu")
+    console = Console(width=80, record=True)
+    console.print(table_of(run_, run_ if before else None))
+    told = console.export_text()
+    assert "\u2026" not in told and told.count("p50") == told.count("p99") == 3
