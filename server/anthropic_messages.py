@@ -59,7 +59,9 @@ class ConversationBody(ConstraintNames):
         }
     )
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
-    messages: list[AnthropicMessage] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
+    messages: list[AnthropicMessage] = Field(
+        description="role; content as text or blocks: text, thinking, tool_use, tool_result, documents of text."
+    )
     system: str | list[AnthropicTextBlock] | None = Field(None, description="What the model is told first.")
     tools: list[AnthropicTool] | None = Field(None, description="name, description, input_schema, strict.")
     tool_choice: AnthropicToolChoice | None = Field(None, description="type auto, any, tool or none; disable_parallel_tool_use.")
