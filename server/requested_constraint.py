@@ -214,7 +214,7 @@ def _of_json_schema(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     strict = inner.get("strict")
     if strict is not None and not isinstance(strict, bool):
         raise _wrong(f"{place}.strict", "is true or false")
-    if inner.get("name") is not None:
+    if "name" in inner:
         _member(inner, "name", place, str)
     if inner.get("description") is not None:
         _member(inner, "description", place, str)

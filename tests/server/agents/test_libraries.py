@@ -61,7 +61,7 @@ def test_answers_are_those_of_the_plain_form(http: httpx.Client) -> None:
         return answer.json()["choices"][0]["message"]
 
     plain = content(max_tokens=12)
-    assert content(max_tokens=12.0, seed=3.0, n=1.0, top_k=1.0, stop="", extra_body={}, logprobs=False, top_logprobs=0) == plain
+    assert content(max_tokens=12.0, seed=3.0, n=1.0, top_k=1.0, stop=[], extra_body={}, logprobs=False, top_logprobs=0) == plain
     assert content(max_tokens=12, tools=[TOOL], tool_choice={"type": "none"}) == plain
     form = {"type": "json_schema", "json_schema": {"name": "p", "schema": PERSON}}
     person = json.loads(content(max_tokens=60.0, response_format=form)["content"])
