@@ -18,6 +18,7 @@ Message: TypeAlias = Mapping[str, Any]
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+THOUGHTS = ("thinking", "redacted_thinking", "reasoning")  # parts of what was thought before, which is not shown again
 REFUSED = {"audio": "this model neither hears nor speaks", "function_call": "write a call as tool_calls"}
 OWN = ("name", "tool_call_id", "reasoning_content")  # strings that a message may have beside its content
 INPUT = "input"  # the argument that stands for the text of a custom tool
@@ -61,7 +62,8 @@ def _message(message: Any, place: str, roles: Collection[str] | None, members: C
     if content is None and not calls and not may_be_null:
         raise MessageError(f"{place}.content", "is missing", joint=" ")
     made = {name: value for name, value in message.items() if members is None or name in members}
-    made |= {"role": "system" if role == "developer" else role, "content": _text(content, f"{place}.content")}
+    left_out = THOUGHTS if role == "assistant" else ()
+    made |= {"role": "system" if role == "developer" else role, "content": _text(content, f"{place}.content", left_out)}
     for name in OWN:
         if not isinstance(message.get(name), str | None):
             raise MessageError(f"{place}.{name}", "is a string", joint=" ")
@@ -114,16 +116,19 @@ def _role(message: Message, place: str, roles: Collection[str] | None) -> str:
     return role
 
 
-def _text(content: Any, place: str) -> str:
+def _text(content: Any, place: str, left_out: Collection[str] = ()) -> str:
+    """left_out: types of parts that are not shown."""
     if content is None or isinstance(content, str):
         return content or ""
-    return "".join(_part(part, f"{place}[{index}]") for index, part in enumerate(_list(content, place)))
+    return "".join(_part(part, f"{place}[{index}]", left_out) for index, part in enumerate(_list(content, place)))
 
 
-def _part(part: Any, place: str) -> str:
+def _part(part: Any, place: str, left_out: Collection[str]) -> str:
     if not isinstance(part, Mapping):
         raise MessageError(place, f'is a part such as {{"type": "text", "text": ...}}, not {type(part).__name__}', joint=" ")
     kind = part.get("type")
+    if kind in left_out:
+        return ""
     if kind not in TEXT_PARTS:
         raise MessageError(place, f"this model reads text, not {kind!r}", code=UNSUPPORTED)
     text = part.get("refusal" if kind == "refusal" else "text")

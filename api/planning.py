@@ -195,14 +195,15 @@ class Planner:
 
     def plan_replies(self, turn: Turn, sampling: SamplingParams) -> Plan:
         """The plan for as many replies as `sampling` asks for, one of which the caller takes."""
-        _check_template(sampling)
+        if not turn.is_begun:
+            _check_template(sampling)
         constraint = self._compile(turn.choice)
         token_ids = self.encode(self.rendered(turn), add_special_tokens=False)
         shared = self._num_shared(token_ids, self._told(turn.messages, turn.choice), self._definitions(turn))
         begun = _spelled(turn.begun, self._tokenizer.vocabulary)
         if constraint is not None:
             _check_beginning(begun, constraint)
-        requests = self._requests(token_ids, sampling, constraint, shared, begun)
+        requests = self._begun_anew(token_ids, sampling, constraint, shared, begun)
         return Plan(turn.messages[-1]["content"], turn.choice, requests, sampling.n)
 
     def rendered(self, turn: Turn) -> str:
@@ -301,6 +302,18 @@ class Planner:
                 return self._requests(token_ids[:-1], sampling, healed, healed=last)
         return self._requests(token_ids, sampling, constraint)
 
+    def _begun_anew(
+        self, token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None, num_shared: int, begun: bytes
+    ) -> tuple[Request, ...]:
+        """The requests of a reply. If asked for, the last token of its beginning is taken back where a longer one could stand."""
+        last = self._last_text(token_ids) if sampling.heal_prompt and constraint is not None else b""
+        if last and begun.endswith(last) and constraint is not None:
+            healed = self._heal(constraint, last, begun)
+            if healed.can_merge:
+                shared = min(num_shared, len(token_ids) - 1)
+                return self._requests(token_ids[:-1], sampling, healed, shared, begun.removesuffix(last), last)
+        return self._requests(token_ids, sampling, constraint, num_shared, begun)
+
     def _last_text(self, token_ids: tuple[int, ...]) -> bytes:
         """The last token of a prompt that has others, if it is text. What is no token is refused later."""
         tokens = self._tokenizer.vocabulary.text_tokens
@@ -354,7 +367,7 @@ def _spelled(text: str, vocabulary: Vocabulary) -> bytes:
 def _check_template(sampling: SamplingParams) -> None:
     """Refuse what is for prompts without a template around them."""
     if sampling.heal_prompt:
-        reason = "a template ends with a mark of its own, which models know as it is: it is for plain prompts"
+        reason = "a template ends with a mark of its own, which models know as it is: plain prompts and begun replies are healed"
         raise RequestError(f"heal_prompt: {reason}").about("heal_prompt")
 
 

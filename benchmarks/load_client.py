@@ -150,8 +150,6 @@ def _serve(port: int, options: dict[str, Any]) -> None:
     served.config.app.add_api_route("/bench/steps", take_steps)  # type: ignore[union-attr]
     served.config.app.add_api_route("/bench/memory", memory)  # type: ignore[union-attr]
     listening = socket.create_server(("127.0.0.1", port), backlog=2048)
-    gc.collect()
-    gc.freeze()  # as `serve` does
     print(listening.getsockname()[1], flush=True)
     served.run(sockets=[listening])
 

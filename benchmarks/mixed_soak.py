@@ -1,6 +1,6 @@
 """Does the server hold under everything at once? Asserts it, and fails where it does not.
 
-    python benchmarks/mixed_soak.py [--requests 10000] [--together 24] [--out build/soak.json]        (make soak)
+    python benchmarks/mixed_soak.py [--requests 10000] [--together 24] [--seconds 800] [--out build/soak.json]        (make soak)
 
 `maskwright serve` with the embedded model gets --requests requests of the kinds in `soak_kinds.py`, --together at a time. Of those
 that are streams or take long, a share is asked by clients that vanish: before the first byte of the answer, in the middle of it, or
@@ -9,8 +9,12 @@ in the middle of their own request; others read slowly. Asserted:
 - every answer that ended is what its kind wants: output that satisfies its constraint, or the documented error; no 500;
 - none is lost (an answer comes within ANSWER_SECONDS) and none comes twice (one head, one end, no byte more, one [DONE]);
 - when all have ended: no request runs or waits, no KV block is in use, no constraint waits to be compiled;
-- memory and open files are then within MEMORY_BOUND and FILES_BOUND of what they were after the first fifth, the warm-up;
+- memory, open files, threads and processes of its own are then within their bounds of what they were after the first fifth, the
+  warm-up;
 - /metrics has counted what the clients have, exactly but for those that vanished.
+
+With --seconds no request is begun after so many, and all of this is asserted of those that were: a long run in pieces, each of them
+with a server of its own and other requests (--first).
 
 `soak.py` measures slopes of growth over one kind of request; this asserts bounds over all of them.
 """
@@ -21,6 +25,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import os
 import random
 import re
@@ -40,6 +45,8 @@ from soak_kinds import CHAT, COMPLETIONS, MOST_OUTPUTS, Answer, Ask, request, sa
 
 MEMORY_BOUND = 1.15  # times what it was after the warm-up, and the cache of constraints beside it
 FILES_BOUND = 8  # open files more than after the warm-up: connections that are just being closed
+THREADS_BOUND = 2  # threads more than after the warm-up: pools that had not begun all of theirs
+PROCESSES_BOUND = 3  # processes below the server more than after the warm-up: those that compile, and one that waits ready
 CACHE_BYTES = 64 << 20  # of constraints; filled within a run
 NUM_KV_BLOCKS = 1024  # as many as the warm-up fills: remembered prompts take memory until there is no more room for them
 ANSWER_SECONDS = 300.0
@@ -203,13 +210,13 @@ def dechunked(rest: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def serving(log: Path) -> Iterator[int]:
-    """`maskwright serve`, and its port."""
+def serving(log: Path) -> Iterator[tuple[int, int]]:
+    """`maskwright serve`: its port and process id."""
     options = ("serve", "--port", "0", "--constraint-cache-bytes", str(CACHE_BYTES), "--num-kv-blocks", str(NUM_KV_BLOCKS))
     command = [sys.executable, "-c", "from maskwright.cli import main; main()", *options]
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, text=True) as process:
         try:
-            yield _port(process, log)
+            yield _port(process, log), process.pid
         finally:
             process.terminate()
             process.wait(60)
@@ -222,6 +229,22 @@ def _port(process: subprocess.Popen[str], log: Path) -> int:
             return int(found[1])
         time.sleep(0.1)
     raise SystemExit(f"the server did not start:\n{log.read_text()[-2000:]}")
+
+
+def crowd(pid: int) -> tuple[int, int]:
+    """(threads of a process, processes below it), on Linux; (0, 0) elsewhere."""
+    if not Path("/proc/self/stat").exists():
+        return 0, 0
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            parents[int(path.parent.name)] = int(path.read_text().rsplit(")", 1)[1].split()[1])
+    below, found = [pid], set[int]()
+    while below:
+        parent = below.pop()
+        below += (children := {one for one, other in parents.items() if other == parent} - found)
+        found |= children
+    return len(list(Path(f"/proc/{pid}/task").iterdir())), len(found)
 
 
 def metrics(port: int) -> Series:
@@ -259,6 +282,13 @@ def idle(port: int) -> Series:
 # -- what has to hold
 
 
+def crowd_findings(warm: tuple[int, int], after: tuple[int, int]) -> dict[str, Any]:
+    """The same of threads and processes."""
+    bounds = {"threads are bounded": THREADS_BOUND, "processes are bounded": PROCESSES_BOUND}
+    numbers = zip(bounds.items(), warm, after, strict=True)
+    return {name: (now <= before + bound, [before, now]) for (name, bound), before, now in numbers}
+
+
 def findings(count: Count, before: Series, warm: Series, after: Series) -> dict[str, Any]:
     """Names of what has to hold, each with whether it does and the figures."""
     found: dict[str, Any] = {"every answer is right": (not count.failures, len(count.failures))}
@@ -287,11 +317,14 @@ def findings(count: Count, before: Series, warm: Series, after: Series) -> dict[
     return found
 
 
-async def all_of(port: int, numbers: range, together: int, count: Count) -> None:
+async def all_of(port: int, numbers: range, together: int, count: Count, deadline: float) -> None:
+    """deadline: of `time.perf_counter`; no request is begun after it."""
     waiting = iter(numbers)
 
     async def work() -> None:
         for number in waiting:
+            if time.perf_counter() > deadline:
+                return
             await serve_one(port, number, count)
 
     await asyncio.gather(*(work() for _ in range(together)))
@@ -301,25 +334,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--together", type=int, default=24)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="after which no request is begun")
     parser.add_argument("--first", type=int, default=0, help="the number of the first request: other requests")
     parser.add_argument("--out", type=Path, default=Path("build/soak.json"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     count, begun = Count(), time.perf_counter()
-    with serving(options.out.with_suffix(".log")) as port:
-        before, num_warm = metrics(port), int(options.requests * WARM_SHARE)
-        asyncio.run(all_of(port, range(options.first, options.first + num_warm), options.together, count))
-        warm = idle(port)
+    with serving(options.out.with_suffix(".log")) as (port, pid):
+        before, num_warm, deadline = metrics(port), int(options.requests * WARM_SHARE), begun + options.seconds
+        asyncio.run(all_of(port, range(options.first, options.first + num_warm), options.together, count, deadline))
+        warm, warm_crowd = idle(port), crowd(pid)
         for start in range(num_warm, options.requests, 1000):
             numbers = range(options.first + start, options.first + min(start + 1000, options.requests))
-            asyncio.run(all_of(port, numbers, options.together, count))
+            asyncio.run(all_of(port, numbers, options.together, count, deadline))
             now = metrics(port)
             memory = total(now, "process_resident_memory_bytes") / 2**20
             seconds, wrong = time.perf_counter() - begun, len(count.failures)
-            console.print(f"{numbers.stop - options.first} requests, {seconds:.0f} s, {memory:.0f} MB, {wrong} wrong")
-        found = findings(count, before, warm, idle(port))
+            console.print(f"{count.kinds.total()} requests, {seconds:.0f} s, {memory:.0f} MB, {wrong} wrong")
+        found = findings(count, before, warm, idle(port)) | crowd_findings(warm_crowd, crowd(pid))
     results = {
-        "requests": options.requests, "together": options.together, "cpus": os.cpu_count(),
+        "requests": count.kinds.total(), "together": options.together, "cpus": os.cpu_count(),
         "seconds": round(time.perf_counter() - begun, 1),
         "kinds": count.kinds, "clients": count.clients, "outputs": count.outputs,
         "findings": {name: {"holds": holds, "figures": figures} for name, (holds, figures) in found.items()},

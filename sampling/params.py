@@ -83,7 +83,7 @@ class SamplingParams(NamedOptions, StageParameters):
     )
     field_details: bool = False  # what masks did to each value is told as `output.fields`; the model is asked for forced tokens too
     canonical: bool = False  # where a constraint leaves a choice, text is spelt in the tokens that the tokenizer would write it in
-    heal_prompt: bool = False  # the last token of a plain prompt is written anew, where a longer one can hold it and what follows
+    heal_prompt: bool = False  # the last token of a plain prompt or a begun reply is written anew, where a longer one can hold more
     jump_forward: bool = False  # forced text enters as its usual tokens without asking the model for each
 
     def __post_init__(self) -> None:

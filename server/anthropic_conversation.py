@@ -9,14 +9,22 @@ from typing import Any
 from .errors import ApiError
 
 IGNORED = ("cache_control", "citations")  # members of blocks: equal beginnings are always shared, and nothing is cited
+OTHERS_RESULTS = "_tool_result"  # how blocks end that tell what a tool of somebody's servers gave
+OTHERS = ("server_tool_use", "mcp_tool_use", "container_upload", "compaction", "tool_reference")  # and those beside them
 SILENT_TOOL_MEMBERS = ("cache_control", "eager_input_streaming", "input_examples", "allowed_callers", "defer_loading")
 
 
-def chat_messages(messages: Sequence[Mapping[str, Any]], system: Any) -> list[dict[str, Any]]:
-    """The conversation in OpenAI's form. Raises ApiError for blocks that this server cannot show a model."""
-    made = [] if system is None else [{"role": "system", "content": _text(system, "system")}]
+def chat_messages(
+    messages: Sequence[Mapping[str, Any]], system: Any, passed_over: list[str] | None = None
+) -> list[dict[str, Any]]:
+    """The conversation in OpenAI's form. Raises ApiError for blocks that this server cannot show a model.
+
+    passed_over: is given the places of blocks that are about tools of somebody's servers, with their types.
+    """
+    others = [] if passed_over is None else passed_over
+    made = [] if system is None else [{"role": "system", "content": _text(system, "system", others)}]
     for index, message in enumerate(messages):
-        made += _messages_of(message, f"messages[{index}]")
+        made += _messages_of(message, f"messages[{index}]", others)
     if made and made[-1]["role"] == "assistant" and (made[-1].get("tool_calls") or not made[-1]["content"]):
         place = f"messages[{len(messages) - 1}]"
         said = f"{place}: a reply that is begun has a text and no tool_use; end with a user message, or with the text to go on with"
@@ -51,7 +59,7 @@ def chat_tool_choice(choice: Mapping[str, Any] | None) -> tuple[Any, bool | None
 # -- messages -------------------------------------------------------------------------------------------------------------
 
 
-def _messages_of(message: Mapping[str, Any], place: str) -> list[dict[str, Any]]:
+def _messages_of(message: Mapping[str, Any], place: str, others: list[str]) -> list[dict[str, Any]]:
     _check_members(message, place, ("role", "content"))
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant", "system"):
@@ -61,10 +69,10 @@ def _messages_of(message: Mapping[str, Any], place: str) -> list[dict[str, Any]]
     blocks = [_block(block, f"{place}.content[{i}]") for i, block in enumerate(_list(content, f"{place}.content"))]
     if not blocks:
         raise _wrong(f"{place}.content", "is empty; say something, or leave the message out")
-    return _reply(blocks, place) if role == "assistant" else _said(blocks, str(role), place)
+    return _reply(blocks, place, others) if role == "assistant" else _said(blocks, str(role), place, others)
 
 
-def _reply(blocks: Sequence[Mapping[str, Any]], place: str) -> list[dict[str, Any]]:
+def _reply(blocks: Sequence[Mapping[str, Any]], place: str, others: list[str]) -> list[dict[str, Any]]:
     """One message with what the model said before: text, thinking and calls."""
     texts, thoughts, calls = list[str](), list[str](), list[dict[str, Any]]()
     for index, block in enumerate(blocks):
@@ -75,7 +83,7 @@ def _reply(blocks: Sequence[Mapping[str, Any]], place: str) -> list[dict[str, An
             thoughts.append(_string(block, "thinking", where))
         elif block["type"] == "tool_use":
             calls.append(_call(block, where))
-        elif block["type"] != "redacted_thinking":
+        elif block["type"] != "redacted_thinking" and not _is_elsewhere(block, where, others):
             raise _unsupported(block, where)
     message: dict[str, Any] = {"role": "assistant", "content": "".join(texts)}
     if thoughts:
@@ -85,25 +93,57 @@ def _reply(blocks: Sequence[Mapping[str, Any]], place: str) -> list[dict[str, An
     return [message]
 
 
-def _said(blocks: Sequence[Mapping[str, Any]], role: str, place: str) -> list[dict[str, Any]]:
+def _said(blocks: Sequence[Mapping[str, Any]], role: str, place: str, others: list[str]) -> list[dict[str, Any]]:
     """Messages with the user's text and with the results of calls, one for each result."""
     made = list[dict[str, Any]]()
     for index, block in enumerate(blocks):
         where = f"{place}.content[{index}]"
         if block["type"] == "tool_result":
-            made.append(_result(block, where))
-        elif block["type"] != "text":
-            raise _unsupported(block, where)
+            made.append(_result(block, where, others))
+        elif _is_elsewhere(block, where, others):
+            continue
         elif made and made[-1]["role"] == role:
-            made[-1]["content"] += _string(block, "text", where)
+            made[-1]["content"] += _shown(block, where)
         else:
-            made.append({"role": role, "content": _string(block, "text", where)})
+            made.append({"role": role, "content": _shown(block, where)})
     return made
 
 
-def _result(block: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _is_elsewhere(block: Mapping[str, Any], place: str, others: list[str]) -> bool:
+    """Whether a block is about a tool of somebody's servers; its place is noted then."""
+    is_elsewhere = block["type"] in OTHERS or block["type"].endswith(OTHERS_RESULTS)
+    if is_elsewhere:
+        others.append(f"{place} ({block['type']})")
+    return is_elsewhere
+
+
+def _shown(block: Mapping[str, Any], place: str) -> str:
+    """The text of a block: of a document and of what was found with its title before it."""
+    if block["type"] == "text":
+        return _string(block, "text", place)
+    if block["type"] == "search_result":
+        heads, text = (block.get("title"), block.get("source")), _text(block.get("content"), f"{place}.content", [])
+    elif block["type"] == "document":
+        heads, text = (block.get("title"), block.get("context")), _document(block, place)
+    else:
+        raise _unsupported(block, place)
+    return "\n".join([*(head for head in heads if isinstance(head, str)), text]) + "\n\n"
+
+
+def _document(block: Mapping[str, Any], place: str) -> str:
+    source = block.get("source")
+    kind = source.get("type") if isinstance(source, Mapping) else None
+    if isinstance(source, Mapping) and kind == "text":
+        return _string(source, "data", f"{place}.source")
+    if isinstance(source, Mapping) and kind == "content":
+        return _text(source.get("content"), f"{place}.source.content", [])
+    message = f"{place}: this model reads documents whose source is text, not {kind!r}"
+    raise ApiError(400, message, param=place, code="unsupported_content")
+
+
+def _result(block: Mapping[str, Any], place: str, others: list[str]) -> dict[str, Any]:
     _check_members(block, place, ("type", "tool_use_id", "content", "is_error", *IGNORED))
-    content = _text(block.get("content", ""), f"{place}.content")
+    content = _text("" if block.get("content") is None else block["content"], f"{place}.content", others)
     return {"role": "tool", "tool_call_id": _string(block, "tool_use_id", place), "content": content}
 
 
@@ -115,16 +155,15 @@ def _call(block: Mapping[str, Any], place: str) -> dict[str, Any]:
     return {"id": _string(block, "id", place), "type": "function", "function": function}
 
 
-def _text(content: Any, place: str) -> str:
-    """The text of a string, or of text blocks."""
+def _text(content: Any, place: str, others: list[str]) -> str:
+    """The text of a string, or of blocks."""
     if isinstance(content, str):
         return content
     texts = []
     for index, each in enumerate(_list(content, place)):
         block, where = _block(each, f"{place}[{index}]"), f"{place}[{index}]"
-        if block["type"] != "text":
-            raise _unsupported(block, where)
-        texts.append(_string(block, "text", where))
+        if not _is_elsewhere(block, where, others):
+            texts.append(_shown(block, where))
     return "".join(texts)
 
 
@@ -168,7 +207,7 @@ def _list(value: Any, place: str) -> Sequence[Any]:
 
 
 def _check_members(form: Mapping[str, Any], place: str, known: Sequence[str]) -> None:
-    unknown = next((name for name in form if name not in known), None)
+    unknown = next((name for name, value in form.items() if name not in known and value is not None), None)
     if unknown is not None:
         raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")
 

@@ -59,7 +59,9 @@ class ConversationBody(ConstraintNames):
         }
     )
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
-    messages: list[AnthropicMessage] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
+    messages: list[AnthropicMessage] = Field(
+        description="role; content as text or blocks: text, thinking, tool_use, tool_result, documents of text."
+    )
     system: str | list[AnthropicTextBlock] | None = Field(None, description="What the model is told first.")
     tools: list[AnthropicTool] | None = Field(None, description="name, description, input_schema, strict.")
     tool_choice: AnthropicToolChoice | None = Field(None, description="type auto, any, tool or none; disable_parallel_tool_use.")
@@ -68,6 +70,9 @@ class ConversationBody(ConstraintNames):
     output_format: AnthropicFormat | None = Field(None, description="As output_config.format.")
     context_management: Annotated[dict[str, Any] | None, Ignored("The model is shown the messages that are sent.")] = None
     cache_control: Annotated[dict[str, Any] | None, Ignored("Equal beginnings are always shared.")] = None
+    betas: Annotated[list[str] | None, Ignored("They are of Anthropic's servers.")] = None
+    anthropic_beta: Annotated[list[str] | None, Ignored("They are of Anthropic's servers.")] = None
+    anthropic_version: Annotated[str | None, Ignored("There is one version here.")] = None
 
 
 class MessageBody(SamplingExtras, ConversationBody):
@@ -191,7 +196,7 @@ def _as_chat(body: ConversationBody) -> ChatBody:
     form = _output_form(body)
     thinking = _thinking(body.thinking)
     choice, parallel = chat_tool_choice(body.tool_choice)
-    messages = chat_messages(body.messages, body.system)
+    messages = chat_messages(body.messages, body.system, body.ignored)
     asked = {
         "model": body.model,
         "messages": messages,
@@ -256,7 +261,7 @@ def _hides_thought(body: ConversationBody) -> bool:
 
 
 def _check_known(form: dict[str, Any] | None, place: str, *known: str) -> None:
-    unknown = next((name for name in form or () if name not in known), None)
+    unknown = next((name for name, value in (form or {}).items() if name not in known and value is not None), None)
     if unknown is not None:
         raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")
 

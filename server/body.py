@@ -1,12 +1,14 @@
-"""What every request body has in common: no parameter is unknown, none is converted, and all text is text."""
+"""What every request body has in common: no parameter is unknown, none is converted, and all text is text. A number without a
+fraction is an integer, however it is written: some languages write all numbers as 7.0."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from math import isfinite
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -23,6 +25,7 @@ from .errors import ApiError
 
 HALF_PAIR = " contains half of a surrogate pair"
 EMPTY: list[Any] = [None, False, "", []]  # what asks for nothing, whatever the parameter
+MOST_EXACT = 2.0**53  # below it every integer is a number of its own as a float
 STATUS = "x-maskwright"  # in the OpenAPI document: whether a parameter is honoured, ignored or refused
 
 
@@ -68,7 +71,10 @@ class Body(BaseModel):
         for place, reason in _unsayable(given):
             place = cls.place + place
             raise ApiError(400, place + reason, param=place, code="invalid_value")
-        return cls._without_refused(given) if isinstance(given, dict) else given
+        if not isinstance(given, dict):
+            return given
+        whole = integers_of(cls)
+        return cls._without_refused({name: _whole(value) if name in whole else value for name, value in given.items()})
 
     @classmethod
     def _without_refused(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,6 +103,25 @@ class Body(BaseModel):
     def _asks_nothing(cls, name: str, value: Any) -> bool:
         neutral = next((base.__dict__["neutral"][name] for base in cls.__mro__ if name in base.__dict__.get("neutral", {})), ())
         return is_empty(value) or any(same(value, each) for each in neutral)
+
+
+@cache
+def integers_of(body: type[BaseModel]) -> frozenset[str]:
+    """The parameters that are integers, or lists of them, and no other numbers."""
+    kinds = {name: set(_kinds(field.annotation)) for name, field in body.model_fields.items()}
+    return frozenset(name for name, found in kinds.items() if int in found and float not in found)
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for inner in () if get_origin(annotation) is Literal else get_args(annotation):
+        yield from _kinds(inner)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MOST_EXACT else value
 
 
 def is_empty(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from ..constraints import Compiler, ConstraintError, Reasoning, Source, Tools
 from ..constraints.capturing.capture import captures, captures_by_name, names_captures
 from ..constraints.runtime.front_end import FrontEnd
+from ..constraints.runtime.healed import HealedConstraint
 from ..engine.requests.output import RequestOutput
 from ..planning import Plan
 from .reasoning import Answer
@@ -25,7 +26,8 @@ async def captures_of(
     if grammar is None:
         return {}
     request = plan.requests[0]
-    begun = request.begun.decode(errors="replace")
+    healed = plan.constraint if isinstance(plan.constraint, HealedConstraint) else None
+    begun = (request.begun if healed is None else healed.begun).decode(errors="replace")
     is_apart = grammar is not plan.choice.source or bool(begun or request.healed)
     return await service.in_thread(_read, service.llm.compiler, plan, grammar, begun + content if is_apart else ended.token_ids)
 

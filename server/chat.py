@@ -32,8 +32,15 @@ from .remarks import loops_of, remarks_of
 from .replies import Call, ReplyParts, reader_of
 from .requested_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .requested_forms import AskedMessage, AskedTool, AskedToolChoice
-from .requested_tools import asked_tools, own_tools
-from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
+from .requested_tools import asked_tools, own_tools, plain_choice
+from .sampling_options import (
+    SamplingBody,
+    StreamOptions,
+    check_stream_options,
+    sampling_of,
+    tells_usage,
+    tells_usage_always,
+)
 from .searching import SearchParameters, search_of, searched
 from .service import Service
 from .shared_parameters import HostedParameters
@@ -103,10 +110,9 @@ async def create_chat_completion(request: Request, body: ChatBody) -> Response:
 async def plan_chat(service: Service, body: ChatBody) -> Plan:
     """The conversation, ready to run. Raises ApiError for what contradicts itself or is not supported."""
     service.check_model(body.model)
-    if body.top_logprobs is not None and not body.logprobs:
+    if body.top_logprobs and not body.logprobs:
         raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs", code="invalid_value")
-    if body.stream_options is not None and not body.stream:
-        raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
+    check_stream_options(body.stream_options, body.stream)
     check_best_of(body.best_of, body.n or 1, service.settings.max_n, is_streamed=bool(body.stream) and not body.use_beam_search)
     check_prompt_logprobs(body.prompt_logprobs, body.stream, service.settings.max_logprobs)
     body.note_unsearched()
@@ -130,12 +136,13 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     """(the messages and what the reply must satisfy, what of the request says so)."""
     planner, settings = service.llm.planner, service.settings
-    is_open = body.tool_choice in (None, "auto") and not planner.has_tool_role
+    tool_choice = plain_choice(body.tool_choice)
+    is_open = tool_choice in (None, "auto") and not planner.has_tool_role
     if is_open and (answered := answered_tools(body.messages)):
         body = body.model_copy(update={"tools": [tool for tool in body.tools or () if _name_of(tool) not in answered]})
     messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
     is_begun = _is_begun(body, messages)
-    asked = asked_constraint(body, allows_grammars=settings.client_grammars)
+    asked = asked_constraint(body, allows_grammars=settings.client_grammars, languages=settings.client_grammar_languages)
     asked = asked.spaced_freely() if is_begun else asked
     if len(body.tools or ()) > settings.max_tools:
         message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"
@@ -143,7 +150,7 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
     own, passed_over = own_tools(body.tools or ())
     body.ignored.extend(passed_over)
-    tools = asked_tools(own, body.tool_choice, body.parallel_tool_calls, style, asked)
+    tools = asked_tools(own, tool_choice, body.parallel_tool_calls, style, asked)
     variables = template_variables(body.chat_template_kwargs or {})
     for name in OWN_VARIABLES:
         if getattr(body, name) is not None:
@@ -206,7 +213,7 @@ class ChatWriter:
         self._details = detail_writer(service, [plan], body.maskwright, reply_id)
         self._outputs: dict[int, RequestOutput] = {}
         self._scores: dict[int, Sequence[PromptScore]] = {}
-        self._echoed = plan.prompt if body.echo and plan.requests[0].begun else ""
+        self._echoed = plan.prompt if body.echo and (plan.requests[0].begun or plan.requests[0].healed) else ""
 
     async def whole(self, events: Events) -> dict[str, Any]:
         """The answer when all outputs have ended."""

@@ -25,7 +25,14 @@ from .prompt_logprobs import check_prompt_logprobs, scored
 from .remarks import loops_of, remarks_of
 from .replies import reader_of
 from .requested_constraint import ConstraintBody, asked_constraint
-from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
+from .sampling_options import (
+    SamplingBody,
+    StreamOptions,
+    check_stream_options,
+    sampling_of,
+    tells_usage,
+    tells_usage_always,
+)
 from .searching import SearchParameters, search_of, searched
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
@@ -66,8 +73,7 @@ async def create_completion(request: Request, body: CompletionBody) -> Response:
 async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
     """All prompts, ready to run."""
     service.check_model(body.model)
-    if body.stream_options is not None and not body.stream:
-        raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
+    check_stream_options(body.stream_options, body.stream)
     check_best_of(body.best_of, body.n or 1, service.settings.max_n, is_streamed=bool(body.stream) and not body.use_beam_search)
     body.note_unsearched()
     search = search_of(body, body.n or 1, body.best_of)
@@ -81,7 +87,8 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
         best_of=body.best_of,
     )
     sampling = sampling if search is None else replace(sampling, n=1, best_of=None)
-    asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=service.settings.client_grammars))
+    allows, languages = service.settings.client_grammars, service.settings.client_grammar_languages
+    asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=allows, languages=languages))
     if body.max_tokens == 0 and (asked.choice.source is not None or body.sampling_extras.get("min_tokens")):
         message = "max_tokens: 0 leaves no room for what the output has to be"
         raise ApiError(400, message, param="max_tokens", code="max_tokens_too_small")

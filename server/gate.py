@@ -49,6 +49,7 @@ class Gate:
         started, asked = time.perf_counter(), scope
         try:
             self._check_headers(headers)
+            self._check_coding(headers)
             self._tell_caller(scope, path, headers)
             body = _LimitedBody(receive, headers, *self._bounds(path))
             asked = _as_get(scope)
@@ -92,6 +93,12 @@ class Gate:
         if len(headers.raw) > settings.max_headers:
             message = f"the request has {len(headers.raw)} headers, and this server allows {settings.max_headers}"
             raise ApiError(431, message, code="too_many_headers")
+
+    def _check_coding(self, headers: Headers) -> None:
+        coding = headers.get("content-encoding", "").strip().lower()
+        if coding not in ("", "identity"):
+            message = f"the body is sent as {coding[:40]} (Content-Encoding), and this server reads it only as it is"
+            raise ApiError(415, message, code="unsupported_encoding", headers={"Accept-Encoding": "identity"})
 
     def _check_key(self, path: str, headers: Headers) -> None:
         if not self._digests or path in OPEN or path.startswith(OPEN_FOLDER):

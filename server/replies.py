@@ -64,6 +64,11 @@ class ReplyReader:
         self._of_begun = self._begin(begun) if begun else []  # deltas that are told with the first ones
 
     @property
+    def has_parts(self) -> bool:
+        """Whether it reads more than text: calls, reasoning, tags, or stop strings beside a constraint."""
+        return self._tagged is not None or self._parser is not None
+
+    @property
     def stop_string(self) -> str | None:
         """The stop string that was found in the content, which ends there; None if there was none."""
         if self._tagged is not None:

@@ -11,8 +11,9 @@ One output has one constraint; two are refused. Beside tools it is that of a rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -20,6 +21,7 @@ from pydantic import Field
 from ..constraint_choice import FREE, ConstraintChoice, choose
 from ..constraints import ConstraintError, Ebnf, Gbnf, JsonSchema, Lark, StructuralTag
 from ..constraints.front_ends.tags.tools import ANSWER_PATH
+from ..constraints.lab.grammar_file import GRAMMAR_LANGUAGES
 from ..errors import UsageError
 from .body import Body, is_empty
 from .errors import ApiError, api_error
@@ -78,9 +80,9 @@ class AskedConstraint:
         return api_error(error, self.answer_param)
 
 
-def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedConstraint:
+def asked_constraint(body: ConstraintBody, *, allows_grammars: bool, languages: Sequence[str] = ()) -> AskedConstraint:
     """The constraint of the output. Raises ApiError for two constraints, for what cannot be read, and for what is
-    refused."""
+    refused. languages: registered ones that a grammar may be written in, beside those that ship."""
     given = ({"response_format": body.response_format} if body.response_format is not None else {}) | body.named_constraints
     if given.get("response_format", {}).get("type") == "text":
         _check_members(given.pop("response_format"), "response_format", "type")
@@ -92,11 +94,12 @@ def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedCon
     ((name, value),) = given.items()
     param = name
     try:
-        kind, value, param = _located(name, value)
+        kind, value, param = _located(name, value, languages)
         if not allows_grammars and kind not in ("json", "loose json", "json_object", "choice"):
             message = f"{param}: this server takes no grammars from clients, only JSON schemas"
             raise ApiError(403, message, param=param, code="grammars_refused")
-        return _spaced(AskedConstraint(_MAKERS[kind](value), param), body)
+        make = _MAKERS[kind] if kind in _MAKERS else partial(_of_language, kind, param)
+        return _spaced(AskedConstraint(make(value), param), body)
     except (ConstraintError, UsageError) as error:
         raise api_error(error, param) from error
 
@@ -152,16 +155,28 @@ _SPACING = ("disable_any_whitespace", "whitespace_pattern")  # members of vLLM's
 KINDS = {Mapping: "an object", bool: "true or false", str: "a string", list: "a list"}
 
 
-def _located(name: str, value: Any) -> tuple[str, Any, str]:
-    """(which function makes the constraint, what it takes, where that stands in the request)."""
+def _of_language(name: str, param: str, text: str) -> ConstraintChoice:
+    """The constraint of a grammar in a language that a plugin has registered. What the plugin raises refuses the text."""
+    try:
+        source = GRAMMAR_LANGUAGES[name].read(text, None)
+    except (ConstraintError, UsageError):
+        raise
+    except Exception as error:
+        message = f"{param} cannot be read as {name}: {type(error).__name__}: {error}"
+        raise ApiError(400, message, param=param, code="constraint_syntax") from error
+    return choose({"constraint": source})
+
+
+def _located(name: str, value: Any, languages: Sequence[str]) -> tuple[str, Any, str]:
+    """(which function or language makes the constraint, what it takes, where that stands in the request)."""
     if name == "response_format":
-        return _of_response_format(value)
+        return _of_response_format(value, languages)
     if name == "structured_outputs":
         return _of_structured_outputs(value)
     return _ALIASES[name], value, name
 
 
-def _of_response_format(form: Mapping[str, Any]) -> tuple[str, Any, str]:
+def _of_response_format(form: Mapping[str, Any], languages: Sequence[str]) -> tuple[str, Any, str]:
     kind, place = form.get("type"), "response_format"
     if kind == "json_schema":
         return _of_json_schema(form)
@@ -179,8 +194,8 @@ def _of_response_format(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     if kind == "grammar":
         _check_members(form, place, "type", "grammar", "syntax")
         syntax = form.get("syntax", "grammar")
-        if syntax not in ("grammar", "gbnf", "lark", "ebnf"):
-            raise _wrong(f"{place}.syntax", f"is gbnf, lark or ebnf, not {syntax!r}")
+        if syntax not in ("grammar", "gbnf", "lark", "ebnf", *languages):
+            raise _wrong(f"{place}.syntax", f"is {', '.join(('gbnf', 'lark', *languages))} or ebnf, not {syntax!r}")
         return syntax, _member(form, "grammar", place, str), f"{place}.grammar"
     if kind == "choice":
         _check_members(form, place, "type", "choice")
@@ -228,7 +243,7 @@ def _member(form: Mapping[str, Any], name: str, place: str, *kinds: type) -> Any
 
 
 def _check_members(form: Mapping[str, Any], place: str, *known: str) -> None:
-    unknown = next((name for name in form if name not in known), None)
+    unknown = next((name for name, value in form.items() if name not in known and value is not None), None)
     if unknown is not None:
         raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")
 

@@ -62,7 +62,9 @@ _FUNCTION = _object("name", name=TEXT, description=MAYBE_TEXT, parameters=_eithe
 _TOOL = _either(_object("function", type=_one_of("function"), function=_FUNCTION), _FUNCTION)
 _NAMED = _either(_object("function", type=_one_of("function"), function=_object("name", name=TEXT)), _object("name", name=TEXT))
 _ALLOWED = _object("tools", mode=_one_of("auto", "required"), tools=_list(_NAMED))
-_TOOL_CHOICE = _either(_NAMED, _object("type allowed_tools", type=_one_of("allowed_tools"), allowed_tools=_ALLOWED), _ALLOWED)
+_CHOICE_WORD = _closed("type", type=_one_of("auto", "none", "required", "any"))
+_ALLOWED_ONES = _object("type allowed_tools", type=_one_of("allowed_tools"), allowed_tools=_ALLOWED)
+_TOOL_CHOICE = _either(_CHOICE_WORD, _NAMED, _ALLOWED_ONES, _ALLOWED)
 _NAMED_SCHEMA = {"name": TEXT, "description": MAYBE_TEXT, "schema": SCHEMA, "strict": MAYBE_BOOLEAN}
 _RESPONSE_FORMAT = _either(
     _closed("type", type=_one_of("text")),
@@ -84,6 +86,7 @@ _ITEM = _either(
     _object("type call_id name arguments", type=_one_of("function_call"), call_id=TEXT, name=TEXT, arguments=TEXT),
     _object("type call_id output", type=_one_of("function_call_output"), call_id=TEXT, output=_either(TEXT, _list(_PART))),
     _object("type", type=_one_of("reasoning")),
+    _object("type id", type=_one_of("item_reference"), id=TEXT),
 )
 
 AskedMessage = Annotated[dict[str, Any], WithJsonSchema(_MESSAGE)]
@@ -99,8 +102,14 @@ AskedReasoning = Annotated[dict[str, Any], WithJsonSchema(_THOUGHT)]
 # -- Anthropic's ----------------------------------------------------------------------------------------------------------
 
 _TEXT_BLOCK = _object("type text", type=_one_of("text"), text=TEXT)
+_SOURCE = _either(
+    _object("type data", type=_one_of("text"), data=TEXT),
+    _object("type content", type=_one_of("content"), content=_either(TEXT, _list(_TEXT_BLOCK))),
+)
 _BLOCK = _either(
     _TEXT_BLOCK,
+    _object("type source", type=_one_of("document"), title=MAYBE_TEXT, context=MAYBE_TEXT, source=_SOURCE),
+    _object("type content", type=_one_of("search_result"), title=MAYBE_TEXT, source=MAYBE_TEXT, content=_list(_TEXT_BLOCK)),
     _object("type thinking", type=_one_of("thinking"), thinking=TEXT, signature=TEXT),
     _object("type id name input", type=_one_of("tool_use"), id=TEXT, name=TEXT, input=OBJECT),
     _object("type tool_use_id", type=_one_of("tool_result"), tool_use_id=TEXT, content=_either(TEXT, _list(_TEXT_BLOCK))),

@@ -41,6 +41,14 @@ def own_tools(tools: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any
     return kept, passed_over
 
 
+def plain_choice(choice: Any) -> Any:
+    """A tool choice as chat completions have it: its word for one in an object, and for what others call "any"."""
+    kind = choice.get("type") if isinstance(choice, Mapping) and len(choice) == 1 else choice
+    if kind in ("any", "required"):
+        return "required"
+    return kind if kind in ("auto", "none") else choice
+
+
 def asked_tools(
     tools: Sequence[Mapping[str, Any]],
     tool_choice: Any,

@@ -8,6 +8,10 @@ from typing import Any
 from .errors import ApiError
 
 SHELL = "local_shell"  # what the calls of OpenAI's own shell tool are shown as
+ELSEWHERE = (  # items beside calls that are about tools and servers which are not here
+    "tool_search_output", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "compaction", "context_compaction",
+)  # fmt: skip
+REFERENCE = "item_reference"
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
 
@@ -66,7 +70,7 @@ class InputMessages:
             self._call(item, {"function": {"name": SHELL, "arguments": item.get("action") or {}}}, place)
         elif kind in OUTPUTS:
             self._add({"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}, place)
-        elif isinstance(kind, str) and kind.endswith(("_call", "_call_output")):
+        elif isinstance(kind, str) and (kind in ELSEWHERE or kind.endswith(("_call", "_call_output"))):
             self.passed_over.append(f"{place} ({kind})")  # of tools that run on somebody's servers
         elif kind != "reasoning":  # what was thought before is not shown again
             raise ApiError(400, f"{place}: items of type {kind!r} are not supported", param=place, code="unsupported_content")

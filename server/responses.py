@@ -26,7 +26,7 @@ from .errors import ApiError, told_as
 from .remarks import loops_of, remarks_of
 from .requested_constraint import ConstraintNames
 from .requested_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
-from .response_input import InputMessages
+from .response_input import REFERENCE, InputMessages
 from .response_items import ItemWriter
 from .sampling_options import SamplingExtras
 from .service import Service
@@ -111,6 +111,7 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
     read = InputMessages(body.instructions)
     with told_as(NAMES, read.renamed):
         before = await _items_before(service, body)
+        body = body.model_copy(update={"input": await _with_items(service, body.input)})
         read.recall(before)
         chat = _as_chat(body, read)
         if body.store and not service.responses.stores:
@@ -239,6 +240,17 @@ async def _items_before(service: Service, body: ResponseBody) -> list[Item]:
     return (await service.responses.get(CALLER.get().key_digest, body.previous_response_id, "previous_response_id")).items
 
 
+async def _with_items(service: Service, given: str | list[Item]) -> str | list[Item]:
+    """The input with items of stored responses in place of references to them. Raises ApiError for one that is not stored."""
+    if isinstance(given, str):
+        return given
+    owner, items = CALLER.get().key_digest, list[Item]()
+    for index, item in enumerate(given):
+        is_reference = item.get("type") == REFERENCE or (set(item) <= {"id", "type"} and item.get("type") is None and "id" in item)
+        items.append(await service.responses.item(owner, item.get("id"), f"input[{index}]") if is_reference else item)
+    return items
+
+
 def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:
     """The body as a chat completion, whose messages `read` makes. Raises ApiError for what a chat completion has no form for."""
     _check_known(body.text, "text", "format", "verbosity")
@@ -246,7 +258,7 @@ def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:
     for name, value in (body.reasoning or {}).items():
         if not isinstance(value, str | None):
             raise ApiError(400, f"reasoning.{name} is a string", param=f"reasoning.{name}", code="invalid_value")
-    if body.top_logprobs is not None and LOGPROBS not in (body.include or ()):
+    if body.top_logprobs and LOGPROBS not in (body.include or ()):
         raise ApiError(400, f'top_logprobs needs include=["{LOGPROBS}"]', param="top_logprobs", code="invalid_value")
     read.read(body.input)
     body.ignored.extend(read.passed_over)
@@ -269,6 +281,6 @@ def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:
 
 
 def _check_known(form: Mapping[str, Any] | None, place: str, *known: str) -> None:
-    unknown = next((name for name in form or () if name not in known), None)
+    unknown = next((name for name, value in (form or {}).items() if name not in known and value is not None), None)
     if unknown is not None:
         raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")

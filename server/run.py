@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import signal
 import socket
@@ -18,8 +17,10 @@ from uvicorn.config import LOGGING_CONFIG
 from ..errors import UsageError
 from ..llm import LLM
 from .app import create_app
+from .garbage import Garbage
 from .listening import bound_socket, url_of
 from .logs import JsonFormatter
+from .own_parts import check_names
 from .protocol import Protocol
 from .service import Service
 from .settings import ServerSettings
@@ -46,9 +47,11 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+        self._garbage = Garbage(lambda: service.worker.num_open == 0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._garbage.start()
         listening = (sockets or [each for server in self.servers for each in server.sockets])[0]
         url = url_of(listening, "https" if self.config.ssl else "http")
         logging.getLogger("uvicorn.error").info("Uvicorn running on %s (Press CTRL+C to quit)", url)  # as scripts wait for it
@@ -58,10 +61,12 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.drain(self._service.settings.drain_seconds)
         await super().shutdown(sockets)
+        await self._garbage.stop()
 
 
 def prepare(settings: ServerSettings) -> Ground:
     """Look at all that may be wrong with the settings here, before a model is loaded. Raises UsageError."""
+    check_names(settings)
     tls = _tls(settings)
     provider = exporting_provider() if settings.traces else None
     return Ground(bound_socket(settings.host, settings.port), tls, provider)
@@ -92,8 +97,6 @@ def server_of(
 def serve(llm: LLM, settings: ServerSettings, model_name: str, ground: Ground) -> None:
     """Serve until a signal says otherwise, and return when the last request has finished."""
     server = server_of(llm, settings, model_name, ground.tls, ground.tracer_provider)
-    gc.collect()
-    gc.freeze()  # what is loaded now stays: looking through it again and again held a step up for 160 ms
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it once more when all is done, which is no failure
     server.run([ground.listening])
 

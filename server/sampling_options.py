@@ -16,15 +16,19 @@ from ..sampling.options import Option
 from ..sampling.params import OPTIONS
 from .body import Body, Ignored
 from .errors import PARAMETER_NAMES, ApiError
+from .own_parts import parts_of
 from .settings import ServerSettings
 from .shared_parameters import SharedParameters
 
 BY_ENDPOINT = frozenset({"max_tokens", "stop", "logprobs", "n", "best_of"})  # under different names, or in different forms
+OWN = ("logits_processors", "stopping_criteria")  # of plugins: by names that the operator has listed
 # From clients; details of fields are asked for as `maskwright`.
-WITHHELD = frozenset({"banned_token_ids", "bad_words_ids", "field_details", "logits_processors", "stopping_criteria"})
+WITHHELD = frozenset({"banned_token_ids", "bad_words_ids", "field_details"})
 MOST_TEXTS = 1000  # that are looked for at every token
 ALIKE = {
-    PARAMETER_NAMES.get(option.name, option.name): option for option in OPTIONS if option.name not in BY_ENDPOINT | WITHHELD
+    PARAMETER_NAMES.get(option.name, option.name): option
+    for option in OPTIONS
+    if option.name not in BY_ENDPOINT | WITHHELD | {*OWN}
 }  # options that all endpoints take, under the names that clients use
 
 
@@ -65,6 +69,12 @@ class SamplingExtras(SharedParameters, OptionForms):
     stop_inside: bool | None = Field(
         None, description="Whether stop strings also end an output that does not satisfy its constraint yet; unless given, they do."
     )
+    logits_processors: list[str | dict[str, Any]] | None = Field(
+        None, description="Names, or name and parameters, of what the operator lets clients name: --client-logits-processors."
+    )
+    stopping_criteria: list[str | dict[str, Any]] | None = Field(
+        None, description="Of free text, in the same form: --client-stopping-criteria."
+    )
     priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
 
     @property
@@ -87,19 +97,25 @@ class SamplingBody(SamplingExtras):
 class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    include_usage: bool = False
-    continuous_usage_stats: bool = Field(False, description="With include_usage: whether every chunk tells the usage so far.")
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = Field(None, description="With include_usage: whether every chunk tells the usage so far.")
     include_obfuscation: Annotated[bool | None, Ignored("Nothing is padded.")] = None
 
 
 def tells_usage(options: StreamOptions | None) -> bool:
     """Whether the last chunk of a stream tells the usage."""
-    return options is not None and options.include_usage
+    return options is not None and bool(options.include_usage)
 
 
 def tells_usage_always(options: StreamOptions | None) -> bool:
     """Whether every chunk of a stream tells the usage so far."""
-    return options is not None and options.include_usage and options.continuous_usage_stats
+    return tells_usage(options) and options is not None and bool(options.continuous_usage_stats)
+
+
+def check_stream_options(options: StreamOptions | None, is_streamed: bool | None) -> None:
+    """Raises ApiError for options of a stream that ask for something where there is none."""
+    if options is not None and any(dict(options).values()) and not is_streamed:
+        raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
 
 
 def sampling_of(
@@ -120,6 +136,7 @@ def sampling_of(
     """
     given = {ALIKE[name].name: value for name, value in body.sampling_extras.items() if name in ALIKE}
     given |= {name: read(given[name]) for name, read in READ.items() if name in given}
+    given |= {name: parts_of(settings, name, asked) for name in OWN if (asked := getattr(body, name))}
     stop = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     _check("stop", len(stop), settings.max_stop, "stop strings")
     for name in ("bad_words", "dry_sequence_breakers"):

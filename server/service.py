@@ -28,8 +28,9 @@ from .compiling.compiler import ConstraintCompiler
 from .compiling.lanes import Lanes
 from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
+from .own_parts import check_names
 from .reasoning import is_about_budget
-from .replies import ReplyReader
+from .replies import ReplyReader, reader_of
 from .requested_constraint import AskedConstraint
 from .running import RunningRequests
 from .sampling_options import SamplingBody
@@ -55,6 +56,7 @@ class Service:
         self, llm: LLM, settings: ServerSettings, model_names: Sequence[str], tracer_provider: Any | None = None
     ) -> None:
         """model_names: all names of the model; answers tell the first one."""
+        check_names(settings)
         self.llm, self.settings, self.model_names = llm, settings, tuple(model_names)
         self.model_name = model_name = self.model_names[0]
         for name in self.adapters:
@@ -184,7 +186,11 @@ class Service:
             asked, ending = _stopping(turn.choice, sampling, body)
             seconds = await self._compile(turn.choice, constraint)
             plan = await self.in_thread(self.llm.planner.plan_replies, turn, asked)
-        return self._ready(plan, ending, seconds, body)
+        plan = self._ready(plan, ending, seconds, body)
+        if asked.heal_prompt and reader_of(plan).has_parts:
+            reason = "calls, reasoning, tags and stop strings are read from a reply's first token on, which is not written anew"
+            raise ApiError(400, f"heal_prompt: {reason}", param="heal_prompt", code="invalid_value")
+        return plan
 
     async def plan_prompt(
         self, prompt: str | Sequence[int], constraint: AskedConstraint, sampling: SamplingParams, body: SamplingBody

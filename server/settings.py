@@ -45,6 +45,9 @@ class ServerSettings:
     runtime_adapters: bool = False  # clients may load and unload adapters of this machine's folders, as vLLM's do
     any_model: bool = False  # clients may call the model by any name
     client_grammars: bool = True  # clients may send grammars, regular expressions and structural tags, not only JSON schemas
+    client_logits_processors: tuple[str, ...] = ()  # registered ones that clients may name, with parameters of their own
+    client_stopping_criteria: tuple[str, ...] = ()  # registered ones that clients may name, with parameters of their own
+    client_grammar_languages: tuple[str, ...] = ()  # registered ones in which clients may write grammars, as their "syntax"
     trust_request_chat_template: bool = False  # clients may send chat templates of their own: programs, run in jinja's sandbox
     tool_style: str = "auto"  # how the model writes calls, such as hermes; auto: by its chat template
     max_body_bytes: int = 8 << 20  # of one request

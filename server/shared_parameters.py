@@ -24,8 +24,10 @@ class SharedParameters(Body):
     refused = MappingProxyType(
         {
             "chat_template": _OPERATOR,
+            "extra_body": "what stands in it stands in the body itself",
+            "extra_headers": "headers are sent as such",
+            "extra_query": "nothing is asked for in the address",
             "kv_transfer_params": "one server computes prompts and outputs",
-            "logits_processors": "say what may come with a constraint",
             "lora_path": "there is one model; name a loaded adapter as the model",
             "lora_request": "there is one model; name a loaded adapter as the model",
             "prompt_embeds": "a prompt is text or token ids",
@@ -35,7 +37,9 @@ class SharedParameters(Body):
             "use_beam_search": "ask /v1/chat/completions or /v1/completions, sample n outputs, or search with LLM.beam_search",
         }
     )
-    neutral = MappingProxyType({"best_of": (1,), "n_probs": (0,)})
+    neutral = MappingProxyType(
+        {"best_of": (1,), "n_probs": (0,), "extra_body": ({},), "extra_headers": ({},), "extra_query": ({},)}
+    )
 
     truncate_prompt_tokens: int | None = Field(None, ge=-1, description="The prompt's last tokens that are kept; -1: what fits.")
     return_token_ids: bool | None = Field(None, description="Whether choices have token_ids, and the answer prompt_token_ids.")

@@ -16,12 +16,13 @@ NOTABLE = 0.05  # a change that is coloured
 
 
 def table_of(run: Run, before: Run | None = None) -> Table:
-    """One line a case, one column a figure; behind each figure how it differs from that of the run before."""
+    """One line a case, one column a figure; behind each figure how it differs from that of the run before. Names break between
+    their words, so that a narrow terminal shows them whole."""
     title = f"{run.benchmark}: {run.model}, {run.machine}"
     table = Table(title=title, title_justify="left")
-    table.add_column("case")
+    table.add_column("case", overflow="fold")
     for figure in run.figures():
-        table.add_column(figure, justify="right")
+        table.add_column(figure.replace("_", " "), justify="right", overflow="fold")
     known = {} if before is None else {case.name: case for case in before.cases}
     for case in run.cases:
         table.add_row(case.name, *(_cell(figure, case, known.get(case.name)) for figure in run.figures()))

@@ -115,7 +115,7 @@ def places_of(constraint: Constraint) -> Places | None:
     """Follows a text from its beginning; None for a constraint without known places: those of a schema are known."""
     if isinstance(constraint, HealedConstraint):
         inner = places_of(constraint.unbudgeted)
-        return None if inner is None else PlacesBehind(inner, len(constraint.owed))
+        return inner if inner is None or constraint.begun else PlacesBehind(inner, len(constraint.owed))
     source = constraint.source
     return source.places(constraint.limits) if isinstance(source, FrontEnd) else None
 
@@ -127,7 +127,7 @@ def values_of(constraint: Any) -> Values | None:
     """
     if isinstance(constraint, HealedConstraint):
         inner = values_of(constraint.unbudgeted)
-        return None if inner is None else ValuesBehind(inner, len(constraint.owed))
+        return inner if inner is None or constraint.begun else ValuesBehind(inner, len(constraint.owed))
     source = getattr(constraint, "source", None)
     if isinstance(source, FrontEnd):
         return source.values(constraint)

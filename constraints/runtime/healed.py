@@ -3,6 +3,9 @@
 A prompt that ends within a word ends with a token that a model has seldom seen there: behind `http:` come tokens that begin with
 `//`, yet `://` is what it knows. So the last token's bytes are owed: the output writes them first, in whatever tokens, and then
 what the constraint says. (Token healing; guidance has it, and transformers' `token_healing`.)
+
+The prompt's end may itself be the beginning of the constraint's text, as of a reply that its client has begun. Then the bytes that
+are owed are the end of that beginning.
 """
 
 from __future__ import annotations
@@ -28,11 +31,17 @@ class Owed(NamedTuple):
 
 
 class HealedConstraint(AccompaniedConstraint):
-    """`unbudgeted`, before whose texts stand the bytes `owed`. Behind them its states are those of `unbudgeted`."""
+    """`unbudgeted`, before whose texts stand the bytes `owed`; or of its texts those that begin with the bytes `begun`. Behind them
+    its states are those of `unbudgeted`."""
 
-    def __init__(self, constraint: Constraint, owed: bytes) -> None:
+    def __init__(self, constraint: Constraint, owed: bytes, begun: bytes = b"") -> None:
+        """begun: a beginning of the constraint's texts that the prompt ends with; `owed`, with which it ends, is taken back."""
         super().__init__(constraint, ())
-        self.owed = owed
+        self.owed, self.begun = owed, begun
+        assert begun.endswith(owed) or not begun, "what is owed is the end of the beginning"
+        behind = constraint.advance_bytes(constraint.start(), begun)
+        assert behind is not None, "some text begins so"
+        self._behind = behind
         self._after: dict[bytes, dict[int, Any]] = {}  # states after the tokens that are legal where these bytes are owed
 
     @property
@@ -41,7 +50,7 @@ class HealedConstraint(AccompaniedConstraint):
         return None
 
     def start(self) -> Any:
-        return Owed(self.owed)
+        return Owed(self.begun or self.owed)
 
     def mask(self, state: Any, budget: int | None = None) -> NDArray[np.uint32]:
         if not isinstance(state, Owed):
@@ -63,8 +72,8 @@ class HealedConstraint(AccompaniedConstraint):
             return self.unbudgeted.advance_bytes(state, data)
         if len(data) < len(state.bytes):
             return Owed(state.bytes[len(data) :]) if state.bytes.startswith(data) else None
-        inner = self.unbudgeted
-        return inner.advance_bytes(inner.start(), data[len(state.bytes) :]) if data.startswith(state.bytes) else None
+        is_paid = data.startswith(state.bytes)
+        return self.unbudgeted.advance_bytes(self._behind, data[len(state.bytes) :]) if is_paid else None
 
     def is_accepting(self, state: Any) -> bool:
         return not isinstance(state, Owed) and self.unbudgeted.is_accepting(state)
@@ -72,11 +81,13 @@ class HealedConstraint(AccompaniedConstraint):
     def forced(self, state: Any) -> bytes:
         if not isinstance(state, Owed):
             return self.unbudgeted.forced(state)
-        return state.bytes + self.unbudgeted.forced(self.unbudgeted.start())
+        return state.bytes + self.unbudgeted.forced(self._behind)
 
     def min_tokens(self, state: Any) -> int:
         if not isinstance(state, Owed):
             return self.unbudgeted.min_tokens(state)
+        if len(state.bytes) > len(self.owed):  # before what the prompt ends with, where nothing is generated
+            return self.unbudgeted.min_tokens(self.unbudgeted.start())
         return 1 + min(map(self.min_tokens, set(self._legal(state.bytes).values())))
 
     def fill_masks(self, states: Sequence[Any], out: NDArray[np.uint32]) -> None:
@@ -85,7 +96,7 @@ class HealedConstraint(AccompaniedConstraint):
 
     def mask_rows(self, states: Sequence[Any]) -> tuple[NDArray[np.int32], MaskRows]:
         inner = self.unbudgeted
-        numbers, rows = inner.mask_rows([inner.start() if isinstance(state, Owed) else state for state in states])
+        numbers, rows = inner.mask_rows([self._behind if isinstance(state, Owed) else state for state in states])
         for k, state in enumerate(states):
             if isinstance(state, Owed):
                 numbers[k] = rows.keep(self.mask(state))
@@ -107,7 +118,7 @@ class HealedConstraint(AccompaniedConstraint):
                 return place, byte_set([wanted])
         if len(data) < len(state.bytes):
             return len(data), byte_set([state.bytes[len(data)]])
-        read, expected = self.unbudgeted.survives(self.unbudgeted.start(), data[len(state.bytes) :])
+        read, expected = self.unbudgeted.survives(self._behind, data[len(state.bytes) :])
         return len(state.bytes) + read, expected
 
     def step(self, state: Any, byte: int) -> tuple[Any, frozenset[Any]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .byte_order import sorted_ids
 from .trie import TokenTrie
 
 LOWER, UPPER = ord("a"), ord("A")
@@ -31,12 +32,13 @@ def _group_ends() -> NDArray[np.int32]:
 
 
 GROUP_ENDS = _group_ends()  # [256] where the group of a byte ends
-_FIRST_OF_GROUP = bytes(next((first for first, end in GROUP_RANGES if first <= byte < end), byte) for byte in range(256))
+_FIRST_OF_GROUP = np.array(
+    [next((first for first, end in GROUP_RANGES if first <= byte < end), byte) for byte in range(256)], np.uint8
+)
 
 
 def grouped(trie: TokenTrie) -> TokenTrie:
     """The trie of a vocabulary's tokens with each byte replaced by the first of its group. Token ids and bytes stay as
     they are."""
-    text, offsets = trie.token_bytes.tobytes().translate(_FIRST_OF_GROUP), trie.token_offsets.tolist()
-    order = sorted(np.sort(trie.order).tolist(), key=lambda token: text[offsets[token] : offsets[token + 1]])
-    return TokenTrie.of_spellings(np.array(order, np.int32), trie.token_offsets, np.frombuffer(text, np.uint8))
+    text = _FIRST_OF_GROUP[trie.token_bytes]
+    return TokenTrie.of_spellings(sorted_ids(np.sort(trie.order), trie.token_offsets, text), trie.token_offsets, text)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from ..base.kinds import KEYS_APART
 from ..base.utf8 import Ranges, byte_tree, transitions
 from ..numba_support.jit import entry
+from .byte_order import cut_out, sorted_ids
 from .trie import TokenTrie
-from .vocabulary import TOKEN_OPEN, Vocabulary
+from .vocabulary import TOKEN_OPEN
 
 MAX_SLICE = 48  # characters; longer tokens are few
 
@@ -93,17 +94,19 @@ class Exits:
         num_tokens = trie.token_offsets.size - 1
         end, chars = np.zeros(num_tokens, np.int32), np.zeros(num_tokens, np.int32)
         _fill_prefixes(table, trie.token_offsets, trie.token_bytes, end, chars)
-        data, offsets = trie.token_bytes.tobytes(), trie.token_offsets.tolist()
-        spans = zip(offsets, offsets[1:], end.tolist(), strict=False)
-        suffixes = [data[start + length : stop] or None for start, stop, length in spans]
-        suffixes = [None if suffix is None or suffix[0] in ambiguous + TOKEN_OPEN else suffix for suffix in suffixes]
-        ids = np.flatnonzero([suffix is not None for suffix in suffixes]).astype(np.int32)
+        length, start = np.diff(trie.token_offsets) - end, trie.token_offsets[:-1] + end
+        begins = np.zeros(num_tokens, np.uint8)
+        begins[length > 0] = trie.token_bytes[start[length > 0]]
+        length[np.isin(begins, np.frombuffer(ambiguous + TOKEN_OPEN, np.uint8))] = 0  # no suffixes
+        ids = np.flatnonzero(length).astype(np.int32)
         by_prefix = ids[np.argsort(-chars[ids], kind="stable")]
         is_exit = np.zeros(num_tokens, np.bool_)
         is_exit[ids] = True
         inside = _inside(table, trie)[0]
         left_out = inside | _all_of(is_exit, trie)
-        of_suffixes, rest = TokenTrie.build(Vocabulary(suffixes)), SubTrie.without(left_out, trie)
+        offsets, data = cut_out(trie.token_bytes, start, length)
+        of_suffixes = TokenTrie.of_spellings(sorted_ids(ids, offsets, data), offsets, data)
+        rest = SubTrie.without(left_out, trie)
         return cls(of_suffixes, _read_only(by_prefix), _read_only(chars[by_prefix]), rest)
 
 

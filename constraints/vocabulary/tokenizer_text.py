@@ -12,7 +12,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..base.errors import ConstraintError
 
@@ -112,8 +115,8 @@ def _read_backend(parts: _Parts, eos_token_ids: tuple[int, ...]) -> TokenTable:
     base_text, added_text = _readers(parts)
     base = parts.vocabulary()
     tokens: list[bytes | None] = [None] * (1 + max([*base.values(), *parts.added], default=-1))
-    for piece, i in base.items():
-        tokens[i] = base_text(piece)
+    for i, text in zip(base.values(), base_text.all(list(base)), strict=True):
+        tokens[i] = text
     unknown = parts.unknown_id(base)
     if unknown is not None:
         tokens[unknown] = None
@@ -127,7 +130,7 @@ def _read_backend(parts: _Parts, eos_token_ids: tuple[int, ...]) -> TokenTable:
     return TokenTable(tokens, eos_token_ids, special)
 
 
-def _readers(parts: _Parts) -> tuple[TextOfToken, TextOfToken]:
+def _readers(parts: _Parts) -> tuple[_PieceText | _ByteLevelText, TextOfToken]:
     """How to read tokens of the model, and added tokens, which are literal text even where the model's are not."""
     _refuse_word_pieces(parts.model)
     steps = list(_steps(parts.decoder or parts.implied_decoder()))
@@ -220,6 +223,9 @@ class _PieceText:
         self.replacements = replacements
         self.byte_of_piece = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)} if byte_fallback else {}
 
+    def all(self, pieces: list[str]) -> list[bytes]:
+        return list(map(self, pieces))
+
     def __call__(self, piece: str) -> bytes:
         byte = self.byte_of_piece.get(piece)
         if byte is not None:
@@ -236,6 +242,17 @@ class _ByteLevelText:
         self.replacements = replacements
         self.latin1_of_char = {ord(char): byte for byte, char in enumerate(byte_level_alphabet())}
         self.alphabet = set(byte_level_alphabet())
+        self.byte_of_code = np.full(1 + max(self.latin1_of_char), -1, np.int16)
+        self.byte_of_code[list(self.latin1_of_char)] = list(self.latin1_of_char.values())
+
+    def all(self, pieces: list[str]) -> list[bytes]:
+        """Of all pieces at once where each is in the alphabet, so that a character is a byte."""
+        codes = np.frombuffer("".join(pieces).encode("utf-32-le", "surrogatepass"), np.uint32)
+        if self.replacements or codes.max(initial=0) >= self.byte_of_code.size or (self.byte_of_code[codes] < 0).any():
+            return list(map(self, pieces))
+        text = self.byte_of_code[codes].astype(np.uint8).tobytes()
+        ends = list(accumulate(map(len, pieces)))
+        return [text[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
     def __call__(self, piece: str) -> bytes:
         for replace in self.replacements:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .byte_order import concatenated
 from .vocabulary import Vocabulary
 
 
@@ -36,7 +37,7 @@ class TokenTrie:
     @classmethod
     def build(cls, vocabulary: Vocabulary) -> TokenTrie:
         """The trie of the spellings of `vocabulary`."""
-        return cls.of_spellings(vocabulary.spelled_ids, *_concatenated(vocabulary))
+        return cls.of_spellings(vocabulary.spelled_ids, *concatenated(vocabulary.spellings))
 
     @classmethod
     def of_spellings(cls, order: NDArray[np.int32], offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> TokenTrie:
@@ -101,13 +102,6 @@ class TokenTrie:
     def bytes_of(self, token_id: int) -> bytes:
         """The bytes of a token; b"" when it is never text."""
         return self.token_bytes[self.token_offsets[token_id] : self.token_offsets[token_id + 1]].tobytes()
-
-
-def _concatenated(vocabulary: Vocabulary) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    text = [token or b"" for token in vocabulary.spellings]
-    offsets = np.zeros(len(text) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, text), np.int64, len(text)), out=offsets[1:])
-    return offsets, np.frombuffer(b"".join(text), np.uint8)
 
 
 def _shared_prefix_lengths(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .byte_order import concatenated, sorted_ids
 from .tokenizer_text import read_tokenizer
 
 TOKEN_OPEN, TOKEN_CLOSE = b"\xff", b"\xfe"  # no UTF-8 text has them: they spell special tokens in automata
@@ -76,15 +77,16 @@ class Vocabulary:
     @cached_property
     def text_tokens(self) -> tuple[bytes | None, ...]:
         """The bytes of every id that is text, None for all others (EOS, special, b"", padding)."""
-        never_text = {*self.eos_token_ids, *self.special_tokens.values()}
-        return tuple(None if i in never_text else (token or None) for i, token in enumerate(self.tokens))
+        tokens = [token or None for token in self.tokens]
+        for token_id in (*self.eos_token_ids, *self.special_tokens.values()):
+            tokens[token_id] = None
+        return tuple(tokens)
 
     @cached_property
     def lexicographic_ids(self) -> NDArray[np.int32]:
         """The ids of the text tokens by their bytes, duplicates by id. int32 [number of text tokens], read-only."""
-        text = self.text_tokens
-        ids = sorted((i for i, token in enumerate(text) if token is not None), key=text.__getitem__)  # type: ignore[arg-type]
-        return _read_only(np.array(ids, np.int32))
+        offsets, data = concatenated(self.text_tokens)
+        return _read_only(sorted_ids(np.flatnonzero(np.diff(offsets)).astype(np.int32), offsets, data))
 
     @cached_property
     def spellings(self) -> tuple[bytes | None, ...]:
@@ -93,7 +95,9 @@ class Vocabulary:
 
         None for EOS, b"", padding, and for text with the byte 0xFF, which is never part of UTF-8.
         """
-        spelled = [None if token is not None and TOKEN_OPEN in token else token for token in self.text_tokens]
+        spelled = list(self.text_tokens)
+        if TOKEN_OPEN in b"".join(filter(None, spelled)):
+            spelled = [None if token is not None and TOKEN_OPEN in token else token for token in spelled]
         for token_id in set(self.special_tokens.values()) - set(self.eos_token_ids):
             spelled[token_id] = token_spelling(token_id)
         return tuple(spelled)
@@ -101,10 +105,10 @@ class Vocabulary:
     @cached_property
     def spelled_ids(self) -> NDArray[np.int32]:
         """The ids that automata read, by their spellings, duplicates by id. int32, read-only."""
-        spelled = self.spellings
-        text = [i for i in self.lexicographic_ids.tolist() if spelled[i] is not None]
-        special = set(self.special_tokens.values()) - set(self.eos_token_ids)
-        return _read_only(np.array([*text, *sorted(special, key=token_spelling)], np.int32))
+        is_spelled = np.array([token is not None for token in self.spellings], np.bool_)
+        text = self.lexicographic_ids[is_spelled[self.lexicographic_ids]]
+        special = sorted(set(self.special_tokens.values()) - set(self.eos_token_ids), key=token_spelling)
+        return _read_only(np.concatenate([text, np.array(special, np.int32)]))
 
     def sorted(self) -> tuple[Vocabulary, NDArray[np.int32]]:
         """(vocabulary, old_id_of_new): this vocabulary with its ids in byte order, and the old id of each new one
@@ -128,9 +132,11 @@ class Vocabulary:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of tokens, EOS ids and special tokens: the same in every process and on every machine."""
-        lengths = np.array([-1 if token is None else len(token) for token in self.tokens], "<i4")
+        offsets, data = concatenated(self.tokens)
+        lengths = np.diff(offsets).astype("<i4")
+        lengths[np.array([token is None for token in self.tokens], np.bool_)] = -1
         digest = hashlib.sha256(lengths.tobytes())
-        digest.update(b"".join(token for token in self.tokens if token))
+        digest.update(data.tobytes())
         digest.update(repr((self.size, self.eos_token_ids, sorted(self.special_tokens.items()))).encode())
         return digest.hexdigest()
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ...kernels.attention import FP8
 from ...kernels.attention.interface import FP8_MAX
+from .pages import zeros_by_page
 
 CPU_GATHER_BYTES = 1 << 20  # of keys, and as many of values, gathered at once
 
@@ -142,5 +143,4 @@ def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> 
     """Zeros; on a CPU their memory pages are taken at the first write: a generous cache costs a small run nothing."""
     if device.type != "cpu" or 0 in shape:
         return torch.zeros(shape, dtype=dtype, device=device)
-    raw = np.zeros(int(np.prod(shape)) * dtype.itemsize, dtype=np.uint8)
-    return torch.from_numpy(raw).view(dtype).view(shape)
+    return zeros_by_page(math.prod(shape) * dtype.itemsize).view(dtype).view(shape)

@@ -125,6 +125,7 @@ class ConstraintCompiler:
             if self._jobs.get(job.source) is job:
                 del self._jobs[job.source]
             _settle(job, result)
+            del job.task  # what it has raised knows this frame, and it the job: large garbage that only the collector would find
             self._metrics.compiled(outcome, time.perf_counter() - begun)
 
 

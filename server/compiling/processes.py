@@ -22,6 +22,7 @@ from ..errors import ApiError
 from .fork_server import ANSWER, COMMAND, END, FORK, OUT_OF_MEMORY, READY, Start
 
 SLOW_NICENESS = 19  # the server and the quick lane have 0
+HEAVY_SECONDS = 1.0  # of processor time for one source
 _ENTRY = "import sys; from maskwright.server.compiling.fork_server import main; main(int(sys.argv[1]))"
 _SCHEDULED = 2  # the kind of clock of a process in Linux (CPUCLOCK_SCHED); its number is made of the process id and this
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "VECLIB", "NUMBA")}
@@ -80,9 +81,12 @@ class CompileProcess:
         return answer
 
     def slow_down(self) -> None:
-        """From now on it gets what others leave."""
-        with suppress(ProcessLookupError):
+        """From now on it gets what others leave. Where it has had much already whoever else wakes up has the processor at once, on
+        Linux: a machine that is never idle would keep less from being compiled for good."""
+        with suppress(OSError):  # it has ended, or a sandbox keeps the policy from being changed
             os.setpriority(os.PRIO_PROCESS, self.pid, SLOW_NICENESS)
+            if self.seconds_used > HEAVY_SECONDS and sys.platform == "linux":
+                os.sched_setscheduler(self.pid, os.SCHED_IDLE, os.sched_param(0))
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)

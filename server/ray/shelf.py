@@ -11,7 +11,7 @@ from ray.exceptions import RayActorError
 from ray.serve.handle import DeploymentHandle
 
 from ..errors import ApiError
-from ..stored.store import Item, StoredResponse, StoredResponses, not_stored
+from ..stored.store import Item, StoredResponse, StoredResponses, no_item, not_stored
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,12 @@ class Shelf:
     async def get(self, owner: str, response_id: str) -> StoredResponse | None:
         try:
             return self._stored.get(owner, response_id)
+        except ApiError:
+            return None
+
+    async def item(self, owner: str, item_id: object) -> Item | None:
+        try:
+            return self._stored.item(owner, item_id, "")
         except ApiError:
             return None
 
@@ -54,6 +60,13 @@ class SharedResponses:
             found: StoredResponse | None = await self._shelf.get.remote(owner, response_id)
         if found is None:
             raise not_stored(response_id, param)
+        return found
+
+    async def item(self, owner: str, item_id: object, param: str) -> Item:
+        with _told_when_lost():
+            found: Item | None = await self._shelf.item.remote(owner, item_id)
+        if found is None:
+            raise no_item(item_id, param)
         return found
 
     async def put(self, owner: str, response: dict[str, Any], input_items: Sequence[Item]) -> None:

@@ -18,6 +18,8 @@ class ResponseStore(Protocol):
 
     async def put(self, owner: str, response: dict[str, Any], input_items: Sequence[Item]) -> None: ...
 
+    async def item(self, owner: str, item_id: object, param: str) -> Item: ...
+
     async def delete(self, owner: str, response_id: str) -> None: ...
 
 
@@ -36,6 +38,9 @@ class OwnResponses:
 
     async def put(self, owner: str, response: dict[str, Any], input_items: Sequence[Item]) -> None:
         self._stored.put(owner, response, input_items)
+
+    async def item(self, owner: str, item_id: object, param: str) -> Item:
+        return self._stored.item(owner, item_id, param)
 
     async def delete(self, owner: str, response_id: str) -> None:
         self._stored.delete(owner, response_id)

@@ -33,6 +33,7 @@ class StoredResponses:
     def __init__(self, max_count: int, max_bytes: int) -> None:
         self._max_count, self._max_bytes = max_count, max_bytes
         self._stored: OrderedDict[tuple[str, str], StoredResponse] = OrderedDict()  # by key and id, the oldest use first
+        self._items: dict[tuple[str, str], tuple[str, str]] = {}  # by key and id: the response that had the item last
         self._num_bytes = 0
 
     @property
@@ -56,6 +57,13 @@ class StoredResponses:
         self._stored.move_to_end((owner, response_id))
         return found
 
+    def item(self, owner: str, item_id: object, param: str) -> Item:
+        """An item of one of this owner's responses: of an answer, or of what it was an answer to. Raises ApiError (400)."""
+        place = self._items.get((owner, item_id)) if isinstance(item_id, str) else None
+        if place is None:
+            raise no_item(item_id, param)
+        return next(item for item in reversed(self._stored[place].items) if item.get("id") == item_id)
+
     def put(self, owner: str, response: dict[str, Any], input_items: Sequence[Item]) -> None:
         """Store a response under its id. One that is too large for the store is not kept."""
         written = json.dumps([response, list(input_items)], ensure_ascii=False)
@@ -66,6 +74,7 @@ class StoredResponses:
         if not self.stores or num_bytes > self._max_bytes:
             return
         self._stored[key] = StoredResponse(response, tuple(input_items), num_bytes)
+        self._items |= dict.fromkeys(self._named(key), key)
         self._num_bytes += num_bytes
         while len(self._stored) > self._max_count or self._num_bytes > self._max_bytes:
             self._drop(next(iter(self._stored)))
@@ -76,7 +85,21 @@ class StoredResponses:
         self._drop((owner, response_id))
 
     def _drop(self, key: tuple[str, str]) -> None:
+        for named in self._named(key):
+            if self._items.get(named) == key:
+                del self._items[named]
         self._num_bytes -= self._stored.pop(key).num_bytes
+
+    def _named(self, key: tuple[str, str]) -> list[tuple[str, str]]:
+        """The items of a response, by its owner and their ids."""
+        return [(key[0], item["id"]) for item in self._stored[key].items if isinstance(item.get("id"), str)]
+
+
+def no_item(item_id: object, param: str) -> ApiError:
+    """The error about a reference to an item that is not there."""
+    reason = "its response was not stored, was deleted, or had to make room for others"
+    message = f"{param}: there is no item {item_id!r} here: {reason}"
+    return ApiError(400, message, param=param, code="item_not_found")
 
 
 def not_stored(response_id: str, param: str | None = None) -> ApiError:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from rich.console import Console
 
 from maskwright import LLM, UsageError
 from maskwright.cli import run
@@ -16,6 +18,7 @@ from maskwright.cli.bench import quality, timing
 from maskwright.cli.bench.command import BENCHES
 from maskwright.cli.bench.report import plot, table_of
 from maskwright.cli.bench.runs import Case, Run, change, load_run, run_of, save_run
+from maskwright.engine.device import profiling
 from maskwright.engine.device.profiling import span
 
 FIRST = Run("latency", "m", (Case("one", {"first_token_p50_ms": 10.0, "output_tokens_per_s": 100.0}), Case("two", {"whole_ms": 5.0})), date="2026-01-02", note="quiet")
@@ -189,3 +192,31 @@ def test_spans_are_nothing_where_nothing_is_profiled(llm: LLM, tmp_path: Path) -
         assert span("forward") is not span("forward")
     assert span("forward") is span("sample")
     assert '"maskwright: mine"' in (tmp_path / "traced" / "trace.json").read_text()
+
+
+def test_parts_are_nvtx_ranges_beside_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each opened once and closed once, inside of one another, also where a step fails."""
+    told: list[str] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", told.append)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: told.append("end"))
+    monkeypatch.setattr(profiling, "_is_on", True)
+    with pytest.raises(RuntimeError), profiling.span("step"):
+        with profiling.span("forward"):
+            told.append("kernel")
+        raise RuntimeError("a step fails")
+    assert told == ["maskwright: step", "maskwright: forward", "kernel", "end", "end"]
+    monkeypatch.setattr(profiling, "_is_on", False)
+    with profiling.span("step"):
+        assert len(told) == 5, "nothing is told where nothing is profiled"
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_tables_fit_a_narrow_terminal(before: bool) -> None:
+    """Of two figures whose names begin alike it is seen which is which."""
+    figures = {f"{what}_{which}_ms": 12345.6 for what in ("compile", "first_mask", "between") for which in ("p50", "p99")} | {"refused": 0.0}
+    run_ = run_of("masks", "m", [Case("2 requests a second, 50% JSON", figures)], {}, "", "cpu")
+    console = Console(width=80, record=True)
+    console.print(table_of(run_, run_ if before else None))
+    told = console.export_text()
+    assert "\u2026" not in told and told.count("p50") == told.count("p99") == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -100,3 +102,14 @@ def test_figures_have_to_add_up(soak: ModuleType, changed: dict[str, float]) -> 
     count.outputs["stop"], count.tokens = 1, 2
     found = soak.findings(count, {}, series(soak), series(soak, **changed))
     assert sum(not holds for holds, _ in found.values()) == len(changed), found
+
+
+def test_threads_and_processes_are_counted_and_bounded(soak: ModuleType) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        threads, processes = soak.crowd(os.getpid())
+        child.kill()
+    if Path("/proc/self/stat").exists():
+        assert threads >= 1 and processes >= 1
+    holds = soak.crowd_findings((10, 3), (10 + soak.THREADS_BOUND, 3 + soak.PROCESSES_BOUND))
+    grown = soak.crowd_findings((10, 3), (11 + soak.THREADS_BOUND, 4 + soak.PROCESSES_BOUND))
+    assert [one for one, _ in holds.values()] == [True, True] and [one for one, _ in grown.values()] == [False, False]

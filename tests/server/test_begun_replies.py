@@ -149,3 +149,56 @@ def test_wherever_a_reply_is_begun_the_rest_is_what_is_new(stop: tuple[str, ...]
             assert rest.content == (text[max(at, content_from) :] if said in text else "")
             calls = [] if said in text else [("find", '{"text": "é"}')]
             assert [(call.name, call.arguments) for call in rest.calls] == calls
+
+
+@pytest.fixture(scope="module")
+def merging(llm: LLM) -> tuple[str, str]:
+    """A text and what the constraint wants behind it, where the tokenizer writes the text's last token otherwise in both together."""
+    tokens = [token.decode() for token in llm.vocabulary.text_tokens if token and token.isalpha() and len(token) > 2]
+    for token in tokens:
+        for cut in range(1, len(token)):
+            alone = llm.tokenizer.encode(token[:cut], add_special_tokens=False)
+            if len(alone) == 1 and len(llm.tokenizer.encode(token, add_special_tokens=False)) == 1:
+                return token[:cut], token[cut:]
+    raise AssertionError("every tokenizer has such")
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_the_last_token_of_the_beginning_is_written_anew(http: httpx.Client, llm: LLM, merging: tuple[str, str], path: str) -> None:
+    """Then the model may choose the token that holds the end of the beginning and what follows."""
+    head, rest = merging
+    body = begun(head, regex=f"{head}{rest}", return_token_ids=True)
+    if path == MESSAGES:
+        body = {"messages": body["messages"], "max_tokens": 60, "regex": f"{head}{rest}"}
+    answers = [http.post(path, json={**body, "heal_prompt": heals}).json() for heals in (False, True)]
+    if path == MESSAGES:
+        assert [answer["content"][0]["text"] for answer in answers] == [rest, rest]
+        return
+    plain, healed = (answer["choices"][0] for answer in answers)
+    assert plain["message"]["content"] == healed["message"]["content"] == rest
+    written = b"".join(llm.vocabulary.text_tokens[token] or b"" for token in healed["token_ids"])
+    assert written.decode() == head + rest and b"".join(llm.vocabulary.text_tokens[t] or b"" for t in plain["token_ids"]).decode() == rest
+    assert answers[1]["usage"]["prompt_tokens"] == answers[0]["usage"]["prompt_tokens"] - 1
+    assert reply(http, {**body, "heal_prompt": True, "echo": True}) == head + rest
+
+
+@pytest.mark.parametrize("text", ['{"name": "', '{"name":"Ada L', '{"name":"Grüße', '{"name": "x", "age": 1', '{"na'])
+def test_healed_replies_satisfy_the_constraint(http: httpx.Client, text: str) -> None:
+    details = {"maskwright": {"version": 1, "tokens": True, "fields": True}}
+    body = begun(text, response_format=FORMAT, heal_prompt=True)
+    rest = reply(http, body)
+    assert set(json.loads(text + rest)) == {"name", "age"}
+    choice = http.post(CHAT, json={**body, **details}).json()["choices"][0]
+    assert choice["message"]["content"] == rest and choice["maskwright"]["fields"][-1]["path"] == []
+
+
+@pytest.mark.parametrize("more", [{"stop": ["x"]}, {"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}])
+def test_what_is_read_from_the_first_token_on_is_not_healed(http: httpx.Client, more: Any) -> None:
+    text, form = ('{"n', {"response_format": FORMAT}) if "stop" in more else ("{", {})
+    answer = http.post(CHAT, json=begun(text, heal_prompt=True, **form, **more))
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "heal_prompt", answer.text
+
+
+def test_a_reply_that_is_not_begun_is_not_healed(http: httpx.Client) -> None:
+    answer = http.post(CHAT, json={"messages": [QUESTION], "response_format": FORMAT, "heal_prompt": True})
+    assert answer.status_code == 400 and "begun" in answer.json()["error"]["message"]

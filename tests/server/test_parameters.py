@@ -16,7 +16,7 @@ from maskwright.sampling.params import OPTIONS
 from maskwright.server.chat import ChatBody
 from maskwright.server.completions import CompletionBody
 from maskwright.server.errors import PARAMETER_NAMES
-from maskwright.server.sampling_options import BY_ENDPOINT, WITHHELD
+from maskwright.server.sampling_options import BY_ENDPOINT, OWN, WITHHELD
 
 from .test_captured import CHAT, COMPLETIONS, MESSAGES, RESPONSES, events, post
 from .test_reasoning import TEMPLATE
@@ -191,3 +191,4 @@ def test_every_sampling_option_is_a_parameter_or_withheld() -> None:
     assert names >= BY_ENDPOINT | WITHHELD
     assert {PARAMETER_NAMES.get(name, name) for name in names - WITHHELD} <= CompletionBody.model_fields.keys()
     assert not WITHHELD & CompletionBody.model_fields.keys()
+    assert set(OWN) <= names & CompletionBody.model_fields.keys()  # by names that the operator lists

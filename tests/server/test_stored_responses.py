@@ -152,3 +152,51 @@ def test_the_store_is_a_list_of_what_was_used_last(operations: Any, max_count: i
             with pytest.raises(ApiError):
                 (store.get if kind == "get" else store.delete)(*key)
         assert len(store) == len(twin) and store.num_bytes == sum(each for _, each in twin)
+
+
+def test_an_item_is_named_by_its_id(http: httpx.Client) -> None:
+    """As clients do that count on what is stored: of the answer, and of what it was an answer to."""
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
+    asked = [{"role": "user", "content": "hello"}]
+    tools = [{"type": "function", "name": "f", "parameters": schema}]
+    first = post(http, input=asked, tools=tools, tool_choice="required", max_output_tokens=60)
+    (call,) = first["output"]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "7"}
+    named = post(http, input=[*asked, {"type": "item_reference", "id": call["id"]}, result])
+    whole = post(http, input=[*asked, call, result], store=False)
+    assert said(named) == said(whole) and named["usage"]["input_tokens"] == whole["usage"]["input_tokens"]
+    listed = http.get(f"{PATH}/{named['id']}/input_items", params={"order": "asc"}).json()["data"]
+    assert [item["type"] for item in listed] == ["message", "function_call", "function_call_output"]
+    again = post(http, input=[{"type": "item_reference", "id": item["id"]} for item in listed])
+    assert again["usage"]["input_tokens"] == named["usage"]["input_tokens"]
+
+
+@pytest.mark.parametrize("reference", [{"type": "item_reference", "id": "msg_0"}, {"id": "msg_0"}, {"type": "item_reference", "id": None}])
+def test_an_item_that_is_not_stored_is_named(http: httpx.Client, reference: Any) -> None:
+    error = http.post(PATH, json={"input": [{"role": "user", "content": "a"}, reference]})
+    assert error.status_code == 400, error.text
+    told = error.json()["error"]
+    assert (told["param"], told["code"]) == ("input[1]", "item_not_found")
+
+
+def test_items_go_with_their_response() -> None:
+    stored = StoredResponses(max_count=2, max_bytes=10_000)
+
+    def put(owner: str, number: int, shared: bool) -> None:
+        items = [{"id": "shared" if shared else f"in{number}", "type": "message"}]
+        stored.put(owner, {"id": f"r{number}", "output": [{"id": f"out{number}"}, {"type": "without id"}]}, items)
+
+    put("me", 1, True)
+    put("me", 2, True)
+    assert stored.item("me", "out1", "p")["id"] == "out1" and stored.item("me", "shared", "p")
+    with pytest.raises(ApiError):
+        stored.item("you", "out1", "p")
+    put("me", 3, False)  # the first one makes room
+    with pytest.raises(ApiError):
+        stored.item("me", "out1", "p")
+    assert stored.item("me", "shared", "p") and stored.item("me", "in3", "p")
+    stored.delete("me", "r2")
+    with pytest.raises(ApiError):
+        stored.item("me", "shared", "p")
+    stored.delete("me", "r3")
+    assert not stored._items

@@ -28,7 +28,6 @@ from .lowering.lowering import Lowering
 from .places import SchemaPlaces
 from .strings.any_spelling import AnySpelling
 from .strings.text import JsonText
-from .types import schema_of
 
 EXPLAINING_SECONDS = 1.0  # for finding out which keywords leave no value
 WHITESPACES = ("auto", "compact", "spaced", "flexible")  # all others are patterns
@@ -228,9 +227,15 @@ def _value(schema: Any) -> Any:
     if isinstance(schema, str):
         return parse_json(schema)
     try:
-        return plain_value(schema if isinstance(schema, (Mapping, bool)) else schema_of(schema))
+        return plain_value(schema if isinstance(schema, (Mapping, bool)) else _of_type(schema))
     except RecursionError:
         raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
+
+
+def _of_type(type_: Any) -> dict[str, Any]:
+    from .types import schema_of  # with it comes Pydantic, a tenth of what there is to import
+
+    return schema_of(type_)
 
 
 def _dumped(value: Any) -> str:

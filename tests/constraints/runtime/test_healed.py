@@ -90,3 +90,39 @@ def test_values_and_places_begin_behind_what_is_owed() -> None:
     expected = [OpenValue(3, "object", "#"), OpenValue(9, "string", "#/n")]
     assert list(values.open) == list(forked.open) == expected
     assert places.read(b'{"' + text) == plain_places.read(text)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(PATTERNS), st.data())
+def test_of_a_text_that_is_begun_it_is_the_constraint_itself(pattern: str, data: st.DataObject) -> None:
+    """Where the beginning is a text of the constraint, all that begins with it is left: nothing else, and nothing less."""
+    constraint = COMPILER.compile(Regex(pattern))
+    begun = data.draw(st.text("abc", min_size=1, max_size=3)).encode()
+    if constraint.advance_bytes(constraint.start(), begun) is None:
+        return
+    owed = begun[data.draw(st.integers(0, len(begun) - 1)) :]
+    healed, whole = HealedConstraint(constraint, owed, begun), COMPILER.compile(Regex(f"{pattern}") & Regex(f"{begun.decode()}[abc]*"))
+    before = begun.removesuffix(owed)
+    state, twin = healed.advance_bytes(healed.start(), before), whole.advance_bytes(whole.start(), before)
+    while True:
+        assert healed.min_tokens(state) == whole.min_tokens(twin)
+        assert allowed(healed, state) == allowed(whole, twin)
+        assert healed.is_accepting(state) == whole.is_accepting(twin)
+        choices = set(allowed(healed, state, healed.min_tokens(state) + 2)) - {END}
+        if not choices:
+            break
+        token = data.draw(st.sampled_from(sorted(choices)))
+        state, twin = healed.advance(state, token), whole.advance(twin, token)
+        assert state is not None and twin is not None
+    assert healed.is_accepting(state)
+
+
+def test_values_and_places_of_a_text_that_is_begun_are_its_own() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "string"}}, "required": ["n"], "additionalProperties": False}
+    constraint = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])).compile(JsonSchema(schema))
+    healed, text = HealedConstraint(constraint, b'"n', b'{"n'), b'{"n": "abc"}'
+    values, plain, places, plain_places = values_of(healed), values_of(constraint), places_of(healed), places_of(constraint)
+    assert values is not None and plain is not None and places is not None and plain_places is not None
+    values.read(text)
+    plain.read(text)
+    assert list(values.open) == list(plain.open) and places.read(text) == plain_places.read(text)

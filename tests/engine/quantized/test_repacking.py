@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from maskwright.engine.device import memory
 from maskwright.engine.device.memory import drop_pages
+from maskwright.engine.kv_cache.pages import zeros_by_page
 from maskwright.engine.models.checkpoint_weights import read_decoder_weights
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.quantization import awq
@@ -76,3 +78,15 @@ def test_pages_are_dropped_of_files_only(tmp_path: Path) -> None:
     plain = torch.ones(size, dtype=torch.uint8)
     drop_pages(plain)
     assert plain.all()
+
+
+@is_linux
+def test_zeros_take_memory_where_they_are_written() -> None:
+    def held() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    zeros = zeros_by_page(64 << 20)
+    before = held()
+    zeros[:: 1 << 20] = 1
+    assert held() - before < 16 << 20, "no large pages"
+    assert int(zeros.sum()) == 64

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
+import weakref
 from collections.abc import Coroutine
 from typing import Any, cast
 
@@ -204,3 +206,28 @@ def test_refusals_are_kept_as_long_as_they_fit() -> None:
     assert len(refusals) == 0
 
 
+
+
+def test_what_was_given_up_is_gone_without_the_collector() -> None:
+    """A source may be large, and many may be given up between two collections."""
+
+    async def given_up(scene: Scene, source: Source) -> weakref.ref[Any]:
+        task = await scene.ask(source)
+        seen = weakref.ref(scene.asked._jobs[source])
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return seen
+
+    async def run() -> None:
+        scene, source = Scene(), Regex("a{3}")
+        seen = await given_up(scene, source)
+        await settled()
+        assert scene.lanes.given_up == [source] and seen() is None
+
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        asyncio.run(run())
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,76 @@
+"""Circular garbage is looked for when nobody waits, and requests leave none that is large."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maskwright.server.garbage import LOOK_SECONDS, MOST_SECONDS, RARELY, REST_SECONDS, Garbage
+
+
+class Scene:
+    """A clock that is set by hand, and what was collected when."""
+
+    def __init__(self) -> None:
+        self.now, self.is_idle = 0.0, True
+        self.collected: list[float] = []
+        self.garbage = Garbage(lambda: self.is_idle, lambda: self.collected.append(self.now), lambda: self.now)
+
+    def after(self, seconds: float, *, is_idle: bool) -> None:
+        self.now, self.is_idle = self.now + seconds, is_idle
+        self.garbage.look()
+
+
+def test_one_comes_when_it_has_been_idle_for_two_looks() -> None:
+    scene = Scene()
+    scene.after(REST_SECONDS, is_idle=False)
+    scene.after(LOOK_SECONDS, is_idle=True)
+    assert scene.collected == []  # between two requests
+    scene.after(LOOK_SECONDS, is_idle=True)
+    assert scene.collected == [scene.now]
+
+
+def test_without_a_rest_one_comes_all_the_same() -> None:
+    scene = Scene()
+    while scene.now < 2 * MOST_SECONDS + 1:
+        scene.after(1.0, is_idle=False)
+    assert scene.collected == [MOST_SECONDS, 2 * MOST_SECONDS]
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 100.0), st.booleans()), max_size=60))
+def test_they_are_apart_and_never_too_far(looks: list[tuple[float, bool]]) -> None:
+    scene = Scene()
+    for seconds, is_idle in looks:
+        scene.after(seconds, is_idle=is_idle)
+        assert scene.now - (scene.collected or [0.0])[-1] < MOST_SECONDS
+    times = [0.0, *scene.collected]
+    assert all(after - before >= REST_SECONDS for before, after in pairwise(times))
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """gc.freeze is for the whole process; other tests count objects."""
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_pythons_own_are_rare_meanwhile_and_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+
+    async def run() -> tuple[int, int, int]:
+        garbage = Garbage(lambda: True)
+        garbage.start()
+        try:
+            return gc.get_threshold()
+        finally:
+            await garbage.stop()
+
+    assert asyncio.run(run()) == (*before[:2], RARELY)
+    assert gc.get_threshold() == before
