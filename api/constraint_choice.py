@@ -165,12 +165,19 @@ def _require_str(name: str, value: Any) -> None:
         raise UsageError(f"{name}= is a str, not {type(value).__name__}")
 
 
+_ELSEWHERE = {  # what other libraries call an argument
+    "sampling_params": "sampling", "response_format": "schema", "guided_json": "schema", "output_type": "schema",
+    "pattern": "regex", "guided_regex": "regex", "guided_choice": "choice", "guided_grammar": "grammar",
+    "beam_width": "width", "num_beams": "width",
+}  # fmt: skip
+
+
 def _where_it_belongs(name: str) -> str:
     """What to write instead of an argument that is not known."""
     options = [option.name for option in OPTIONS]
     if name in options:
         return f"options go to sampling=SamplingParams({name}=...)"
-    near = get_close_matches(name, [*KEYWORDS, *options], n=1, cutoff=0.7)
+    near = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name, [*KEYWORDS, *options], n=1, cutoff=0.7)
     hint = f"; did you mean {near[0]}?" if near else ""
     known = ", ".join(f"{name}=" for name in KEYWORDS)
     return f"a constraint is one of {known}; options go to sampling=SamplingParams(...){hint}"

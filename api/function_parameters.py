@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pydantic_core
@@ -123,12 +125,13 @@ def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any], place: str) -> Any:
-    """The type that an annotation stands for, which may be written as a string."""
-    if not isinstance(annotation, str):
-        return annotation
+    """The type that an annotation stands for, which may be written as a string, as may types inside of it."""
+    names = _names_around(inspect.unwrap(behind_partials(function)))
     try:
-        return eval(annotation, _names_around(inspect.unwrap(behind_partials(function))))
+        return typing.get_type_hints(SimpleNamespace(__annotations__={"": annotation}), names, {}, include_extras=True)[""]
     except Exception as error:
+        if not isinstance(annotation, str):
+            return annotation
         reason = f'{place} has the annotation "{annotation}", which has no meaning when the program runs: {error}'
         raise UsageError(f"{reason}; import its names outside of `if TYPE_CHECKING`") from None
 

@@ -21,6 +21,7 @@ from .errors import UsageError
 from .function_parameters import behind_partials, parameters_of, with_prefix
 
 _NAME = re.compile(r"[\w.:/-]+")
+_PARAMETERS = ("parameters", "input_schema", "inputSchema")  # as OpenAI, Anthropic and the Model Context Protocol call them
 _FIRST, _COLON, _COMMA = (re.compile(rf"\s*{each}\s*") for each in (r"\{", ":", ",?"))  # what stands before JSON of an object
 ToolLike: TypeAlias = "Tool | Callable[..., Any] | Mapping[str, Any]"
 
@@ -83,7 +84,7 @@ class ToolCall:
 
 
 def as_tool(tool: ToolLike) -> Tool:
-    """A tool from a Python function (signature, annotations, docstring) or from OpenAI's JSON form.
+    """A tool from a Python function (signature, annotations, docstring) or from its JSON form, OpenAI's, Anthropic's or MCP's.
 
     Raises UsageError naming the function and parameter that cannot be described.
     """
@@ -136,7 +137,8 @@ def _tool_of_definition(definition: Mapping[str, Any]) -> Tool:
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(f'a tool definition needs a "name" of letters, digits and _ . : / -, not {name!r}')
-    return Tool(name, function.get("description") or "", _object_schema(function.get("parameters"), name))
+    parameters = next((function[key] for key in _PARAMETERS if function.get(key) is not None), None)
+    return Tool(name, function.get("description") or "", _object_schema(parameters, name))
 
 
 def _object_schema(parameters: Any, name: str) -> dict[str, Any]:
@@ -161,6 +163,8 @@ def _tool_of_function(function: Callable[..., Any]) -> Tool:
         raise UsageError(f'a tool needs a name of letters, digits and _ . : / -, not "{name}": define it with def')
     is_object = not (inspect.isroutine(plain) or inspect.isclass(plain))
     description = plain.__doc__ or (type(plain).__call__.__doc__ if is_object else None) or ""
+    if inspect.isclass(plain) and description.startswith(f"{name}("):
+        description = ""  # Python's own, of a dataclass or a named tuple
     return Tool(name, inspect.cleandoc(description), parameters_of(function, name).schema(), function)
 
 

@@ -17,6 +17,7 @@ from ..model_folder import EMBEDDED
 from ..plugins import named_object
 from ..sampling import SamplingParams
 from ..tool_loop import Replied, ToolEnded, ToolsDone
+from ..tools import unique_tools
 from .model_options import (
     CONSTRAINT,
     SAMPLING,
@@ -70,7 +71,7 @@ def chat(
     shown.
     """
     constraint = constraint_options(schema, regex, grammar, choice)
-    tools = [named_object(name, "--tool") for name in tool or ()]
+    tools = list(unique_tools([named_object(name, "--tool") for name in tool or ()]))
     asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
     name, adapters = named_adapter(adapter)
     llm = load_model(model, device, dtype, revision=revision, download=download, adapters=adapters, **engine)

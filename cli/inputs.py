@@ -28,14 +28,18 @@ def read_text(path: Path, option: str) -> str:
 
 
 def read_schema(name: str) -> Any:
-    """A JSON Schema from `file.json`, or a type from `module:Class` or `file.py:Class`."""
+    """The text of a JSON Schema from `file.json`, or a type from `module:Class` or `file.py:Class`."""
     if ":" in name and not name.endswith(".json"):
         return named_object(name, "--schema")
     text = read_text(Path(name), "--schema")
     try:
-        return json.loads(text)
+        schema = json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(f"--schema {name}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        hint = f"; a class in it is {name}:CLASS" if name.endswith(".py") else ""
+        raise UsageError(f"--schema {name}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}{hint}") from None
+    if not isinstance(schema, dict | bool):
+        raise UsageError(f"--schema {name}: a schema is an object or a boolean, not {type(schema).__name__}")
+    return text
 
 
 def read_grammar(name: str) -> str | Source:

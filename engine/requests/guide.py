@@ -5,7 +5,7 @@ it the plain mask is used, which every sequence in that state shares; should the
 (a key that opens a large object), it is not taken: `advance` refuses, and the next mask is the one with the budget.
 
 Where the model repeats itself in a value, the mask may be narrower yet (`steering.py`), and so it is where texts are to be spelt as
-the tokenizer spells them (`canonical.py`).
+the tokenizer spells them (`canonical.py`, `ways_on.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .canonical import CanonicalPairs
 from .loops import Loop
 from .request import Constraint
 from .steering import Steering
+from .ways_on import with_ways_on
 
 NEAR = 16  # tokens between min_tokens and the limit, below which masks are asked for with a budget
 
@@ -143,7 +144,7 @@ class Guide:
 
     def spelt(self, mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """What of a mask is left where the tokenizer's spelling is kept to; never nothing."""
-        return mask if self._canonical is None else self._canonical.narrowed(mask, self._before)
+        return mask if self._canonical is None else with_ways_on(mask, self._canonical, self.constraint, self.state, self._before)
 
     def end_at_limit(self) -> None:
         """No token is left. The output is complete, by the promise; note whether it could have gone on."""

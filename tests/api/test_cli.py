@@ -42,6 +42,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / f"{name}.py").write_text(SCHEMAS)
     (tmp_path / "schema.json").write_text('{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}')
     (tmp_path / "broken.json").write_text('{"type": "array",\n}')
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "types.py").write_text("import this")
     (tmp_path / "unsupported.json").write_text('{"type": "array", "items": {"uniqueItems": "?", "type": "nothing"}}')
     (tmp_path / "light.gbnf").write_text('root ::= "on" | "off"')
     (tmp_path / "broken.gbnf").write_text('root ::= "on" |\n  ("off"')
@@ -189,6 +191,9 @@ def test_a_conversation(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) 
         (["generate", "--dtype", "float8", "x"], "float8"),
         (["generate", "--device", "abacus", "x"], "abacus"),
         (["chat", "--tool", "json:swtich"], 'json has no "swtich"'),
+        (["chat", "--tool", "json:__all__"], "a tool is a function or a definition, not list"),
+        (["generate", "--schema", "list.json", "x"], "--schema list.json: a schema is an object or a boolean, not list"),
+        (["generate", "--schema", "types.py", "x"], "--schema types.py: not JSON: .*; a class in it is types.py:CLASS"),
         (["serv"], "No such command.*serv"),
     ],
 )

@@ -107,6 +107,9 @@ def test_an_unknown_keyword_is_named() -> None:
     ("options", "message"),
     [
         ({"schema": 3}, "an instance of int is a value, not a type"),
+        ({"sampling_params": 3}, "did you mean sampling"),
+        ({"guided_json": {}}, "did you mean schema"),
+        ({"beam_width": 2}, "did you mean width"),
         ({"schema": Callable[[], int]}, "no JSON is read as callable"),
         ({"json_schema": Person}, "json_schema= is a mapping"),
         ({"regex": 3}, "regex= is a str, not int"),

@@ -10,7 +10,7 @@ import random
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
 from pydantic import BaseModel, Field, HttpUrl, ValidationError
@@ -180,6 +180,37 @@ def test_types_of_one_name_are_kept_apart() -> None:
 )
 def test_names_of_what_is_not_a_plain_function(function: Any, name: str, description: str) -> None:
     assert (as_tool(function).name, as_tool(function).description) == (name, description)
+
+
+class Leaf(BaseModel):
+    value: int
+    below: list[Leaf] = []
+
+
+class Corner(NamedTuple):
+    x: int
+    y: int = 0
+
+
+def quoted(leaf: "Leaf", leaves: "list[Leaf]", more: list["Leaf"] | None = None) -> Any:  # noqa: UP037
+    return leaf, *leaves
+
+
+def test_annotations_may_be_quoted_twice() -> None:
+    (leaf, other) = ToolCall(as_tool(quoted), {"leaf": {"value": 1}, "leaves": [{"value": 2, "below": [{"value": 3}]}]}).run()
+    assert (leaf.value, other.below[0].value) == (1, 3)
+    assert list(as_tool(quoted).parameters["$defs"]) == ["Leaf"]
+
+
+def test_a_description_that_python_made_is_none() -> None:
+    assert as_tool(Corner).description == ""
+    assert ToolCall(as_tool(Corner), {"x": 1}).run() == (1, 0)
+
+
+@pytest.mark.parametrize("key", ["parameters", "input_schema", "inputSchema"])
+def test_definitions_of_other_interfaces_have_their_schema(key: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    assert as_tool({"name": "f", key: schema}).parameters == schema
 
 
 def called(do: Callable[[int], int]) -> None: ...

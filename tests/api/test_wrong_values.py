@@ -42,7 +42,7 @@ def test_generate_gives_a_text_or_a_typed_error(embedded: LLM, keyword: str) -> 
 
 def test_null_is_noted(embedded: LLM) -> None:
     (output,) = embedded.generate("Yes?", schema={"type": "boolean", "required": None, "patern": "a"}, sampling=FEW)
-    assert output.constraint.notes == ("#: 'required' is null: read as not there", "#: 'patern' is not a keyword of JSON Schema: ignored")
+    assert output.constraint.notes == ("#: 'required' is null: read as not there", "#: 'patern' is not a keyword of JSON Schema: ignored; perhaps 'pattern' is meant")
 
 
 @pytest.mark.parametrize("number", ["1" * 5000, "1e400"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -162,6 +163,26 @@ def test_a_mask_is_never_emptied() -> None:
     MaskViews().fill([guide])
     assert guide.num_allowed >= 1 and flags(guide.mask, vocabulary.size)[letters["h"]]
     assert guide.has_masks_of_its_own and not Guide(constraint, 20).has_masks_of_its_own
+
+
+@pytest.mark.parametrize("style", ["none", "gpt-2", "llama3"])
+@pytest.mark.parametrize("pattern", ["(theatre|others|actors|all)(,(theatre|they|here)){0,3}", "[aeh]{1,3}(there|where)?x", '\\{"(name|ages|text)":(true|36)\\}'])
+def test_no_token_is_allowed_that_leads_away_from_the_spelling(style: str, pattern: str) -> None:
+    """Whatever is drawn from the masks, the tokens are the tokenizer's own."""
+    tokenizer = tokenizer_of(style)
+    pairs, vocabulary = known(style)
+    constraint = Compiler(vocabulary).compile(RegexConstraint(pattern))
+    for seed in range(40):
+        rng, guide, drawn = random.Random(seed), Guide(constraint, 60, canonical=pairs), list[int]()
+        while True:
+            MaskViews().fill([guide])
+            token_id = rng.choice([i for i, is_allowed in enumerate(flags(guide.mask, vocabulary.size)) if is_allowed])
+            if token_id in vocabulary.eos_token_ids:
+                break
+            assert guide.advance(token_id)
+            drawn.append(token_id)
+        text = b"".join(vocabulary.tokens[token_id] or b"" for token_id in drawn).decode()
+        assert drawn == tokenizer.encode(text, add_special_tokens=False).ids, text
 
 
 def test_pieces_of_sentencepiece() -> None:

@@ -13,20 +13,10 @@ from enum import Enum
 from typing import Any
 
 import typing_extensions
-from pydantic import (
-    BaseModel,
-    PydanticInvalidForJsonSchema,
-    PydanticSchemaGenerationError,
-    PydanticUndefinedAnnotation,
-    TypeAdapter,
-)
-from pydantic.errors import PydanticUserError
-from pydantic_core import SchemaError
+from pydantic import BaseModel, TypeAdapter
 
 from ...base.errors import ConstraintError
 from .python_types.kinds import walk_of
-
-_ERRORS = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError, SchemaError)
 
 
 def schema_of(type_: Any) -> dict[str, Any]:
@@ -35,12 +25,13 @@ def schema_of(type_: Any) -> dict[str, Any]:
         raise _no_type(type_)
     try:
         of_type = adapter(type_)
-        return walk_of(_config_of(of_type)).whole(of_type.core_schema)
-    except _ERRORS as error:
+        core_schema = of_type.core_schema
+    except Exception as error:  # Pydantic's own, or that of any annotation or hook of the type
         if not _is_written_type(type_):
             raise _no_type(type_) from None
-        reason = str(error).splitlines()[0]
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ConstraintError(f"no JSON schema for {type_!r}: {reason}", instead="a type that Pydantic describes") from None
+    return walk_of(_config_of(of_type)).whole(core_schema)
 
 
 def _config_of(of_type: TypeAdapter[Any]) -> dict[str, Any]:
@@ -62,7 +53,8 @@ def _is_written_type(value: Any) -> bool:
 def _no_type(value: Any) -> ConstraintError:
     """The error for a value where a type is meant. It does not show the value, which may be private."""
     name = type(value).__name__
-    return ConstraintError(f"an instance of {name} is a value, not a type", instead=f"the class, such as {name}")
+    instead = "a JSON Schema, which is an object, or a type such as list[int]" if name == "list" else f"the class, such as {name}"
+    return ConstraintError(f"an instance of {name} is a value, not a type", instead=instead)
 
 
 def validate(type_: Any, text: str | bytes) -> Any:

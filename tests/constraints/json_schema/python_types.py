@@ -78,6 +78,7 @@ from pydantic import (
 from pydantic import dataclasses as pydantic_dataclasses
 from pydantic.alias_generators import to_camel
 from pydantic.experimental.pipeline import validate_as
+from pydantic_core import core_schema
 from typing_extensions import TypeAliasType, TypedDict
 
 T = TypeVar("T")
@@ -85,6 +86,11 @@ K = TypeVar("K")
 UTC = datetime.UTC
 PLUS_TWO = datetime.timezone(timedelta(hours=2))
 Url, MultiHostUrl = pydantic.AnyUrl, pydantic.PostgresDsn
+
+
+def of_core(schema: Any) -> type:
+    """A type whose core schema is given."""
+    return type("OfCore", (), {"__get_pydantic_core_schema__": classmethod(lambda cls, source, handler: schema)})
 
 
 def text(pattern: str, **more: Any) -> Any:
@@ -130,6 +136,11 @@ class Lower(enum.Enum):
     @classmethod
     def _missing_(cls, value: object) -> Lower | None:
         return cls.A if value == "A" else None
+
+
+class Halves(Decimal, enum.Enum):
+    ONE = Decimal("0.5")
+    THREE = Decimal("1.5")
 
 
 class Days(enum.Enum):
@@ -510,16 +521,12 @@ class Custom:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
         return core_schema.no_info_after_validator_function(cls, core_schema.int_schema(ge=0))
 
 
 class Even(int):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
         return core_schema.no_info_after_validator_function(cls.check, core_schema.int_schema())
 
     @classmethod
@@ -542,6 +549,46 @@ def wrapped(value: Any, handler: Any) -> int:
 @validate_call
 def spend(amount: Annotated[int, Field(ge=0)], *, on: date | None = None) -> int:
     return amount
+
+
+class Shape(BaseModel):
+    kind: str
+
+
+class Circle(Shape):
+    kind: Literal["circle"] = "circle"
+    radius: pydantic.PositiveFloat
+
+
+class Drawing(Shape):
+    kind: Literal["drawing"] = "drawing"
+    of: list[AnyShape] = Field(default=[], max_length=2)
+
+
+AnyShape = Annotated[Circle | Drawing, Field(discriminator="kind")]
+Drawing.model_rebuild()
+
+
+class Page(BaseModel, Generic[K, T]):
+    model_config = ConfigDict(alias_generator=to_camel)
+    found_items: dict[K, list[T]]
+    next_page: str | None = None
+
+
+class Rooted(RootModel[Annotated[dict[str, "Rooted"], Field(max_length=2)] | int]):
+    pass
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Linked:
+    name: Annotated[str, Field(pattern=r"^[A-Z]\w*$")]
+    others: tuple[Linked, ...] = ()
+
+
+class Keywords(BaseModel):
+    class_: str = Field(alias="class")
+    quoted: int = Field(alias='a "b"\\')
+    größe: Annotated[float, Field(ge=0.5, multiple_of=0.25)] = 1
 
 
 UserId = NewType("UserId", int)
@@ -602,6 +649,12 @@ TYPES: dict[str, Any] = {
     "time range": Annotated[datetime.time, Field(ge=datetime.time(9), lt=datetime.time(17, 30))],
     "time micro": Annotated[datetime.time, Field(gt=datetime.time(9, 0, 0, 250))],
     "time aware": Annotated[datetime.time, Field(ge=datetime.time(9, tzinfo=UTC))],
+    "timedelta years": Annotated[timedelta, Field(ge=timedelta(days=300, hours=5), lt=timedelta(days=1100))],
+    "timedelta long": Annotated[timedelta, Field(gt=timedelta(days=365))], "timedelta back": Annotated[timedelta, Field(le=timedelta(days=-364))],
+    "datetime zone": of_core(core_schema.datetime_schema(tz_constraint=-5400)), "datetime utc": of_core(core_schema.datetime_schema(tz_constraint=0)),
+    "datetime zone range": of_core(core_schema.datetime_schema(tz_constraint=19800, ge=datetime.datetime(2024, 2, 28, 23, tzinfo=UTC), lt=datetime.datetime(2024, 3, 1, tzinfo=PLUS_TWO))),
+    "datetime zone naive bound": of_core(core_schema.datetime_schema(tz_constraint=3600, gt=datetime.datetime(2024, 2, 28, 23))),
+    "time zone": of_core(core_schema.time_schema(tz_constraint=3600, ge=datetime.time(8, 30))),
     "timedelta range": Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(hours=2))],
     "timedelta gt": Annotated[timedelta, Field(gt=timedelta(0))], "timedelta lt": Annotated[timedelta, Field(lt=timedelta(days=-1))],
     "dates": dict[date, datetime.time], "seconds": SecondsModel, "strict date": Annotated[date, Field(strict=True)],
@@ -623,7 +676,7 @@ TYPES: dict[str, Any] = {
     "posix": pathlib.PosixPath,
     # enumerations
     "enum": Color, "int enum": Number, "str enum": Size, "flags": Flags, "mixed enum": Mixed, "tuples": Places, "missing": Lower,
-    "days": Days, "literal": Literal["a", 1, None, True], "literal enum": Literal[Color.RED], "literal enums": Literal[Color.RED, Color.BLUE],
+    "decimal enum": Halves, "days": Days, "literal": Literal["a", 1, None, True], "literal enum": Literal[Color.RED], "literal enums": Literal[Color.RED, Color.BLUE],
     "literal int enum": Literal[Number.ONE], "literal str enum": Literal[Size.S], "literal mixed": Literal[Mixed.HALF, "x"],
     "literal bytes": Literal[b"ab"], "literal nothing": Literal[Mixed.NOTHING], "use enum values": EnumValues,
     # containers
@@ -673,6 +726,7 @@ TYPES: dict[str, Any] = {
     "aliased": Aliased, "choices": Choices, "alias path": Path_, "by name": ByName, "only name": OnlyName, "camel": Camel, "computed": Computed, "checked": Checked,
     "whole": Whole, "before": Before, "post init": PostInit, "root": Numbers, "root names": Named, "excluded": Excluded, "validated default": Validated, "bad default": BadDefault, "box": Box[int],
     "box of dates": Box[Annotated[date, Field(ge=date(2020, 1, 1))]], "bare box": Box, "discarded": Discarded, "inherited": Inherited, "nan model": NanModel, "list of models": list[Plain],
+    "shapes": list[AnyShape], "page": Page[Number, date], "page of shapes": Page[str, AnyShape], "rooted": Rooted, "linked": Linked, "keywords": Keywords,
     "dict of models": dict[str, Plain], "movie": Movie, "partial": Partial, "strict dict": StrictDict, "open dict": OpenDict, "extra items": ExtraItems, "closed items": ClosedItems, "old movie": OldMovie,
     "point": Point, "hidden": Hidden, "closed point": ClosedPoint, "checking": Checking, "post init data": PostInitData,
     "function": spend,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -21,6 +22,7 @@ from maskwright.constraints.front_ends.json_schema.documents.keyword_table impor
     Role,
     asserting,
 )
+from maskwright.constraints.front_ends.json_schema.documents.near_words import meant_by
 from maskwright.constraints.front_ends.json_schema.documents.policy import Policy
 from maskwright.constraints.front_ends.json_schema.documents.values import plain_value
 from maskwright.constraints.front_ends.json_schema.lowering.lowering import Lowering
@@ -279,8 +281,38 @@ def test_a_word_that_is_no_keyword_is_noted_once_with_its_first_place() -> None:
     notes = compiled({"properties": {"a": {"patern": "b"}, "b": {"patern": "c"}}, "x-order": 1}, "2020-12").notes
     assert notes == [
         "#: 'x-order' is not a keyword of JSON Schema: ignored",
-        "#/properties/a: 'patern' is not a keyword of JSON Schema: ignored, here and elsewhere (1 more)",
+        "#/properties/a: 'patern' is not a keyword of JSON Schema: ignored, here and elsewhere (1 more); perhaps 'pattern' is meant",
     ]
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("typ", "'type'"), ("propertes", "'properties'"), ("reqiured", "'required'"), ("additionalproperties", "'additionalProperties'"),
+        ("maxlength", "'maxLength'"), ("enums", "'enum'"), ("minimun", "'minimum'"), ("$def", "'$defs'"), ("ref", "'$ref'"),
+        ("nullable", '"null" among the types'), ("x-order", None), ("name", None), ("mode", None), ("i", None), ("", None), ("values", None),
+    ],
+)  # fmt: skip
+def test_what_a_word_that_is_no_keyword_may_be_meant_to_be(word: str, meant: str | None) -> None:
+    assert meant_by(word) == meant
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"type": "int"}, "there is no type 'int'; instead: 'integer'"), ({"type": "String"}, "there is no type 'String'; instead: 'string'"),
+        ({"type": ["dict", "null"]}, "there is no type 'dict'; instead: 'object'"), ({"type": "date"}, "there is no type 'date'; instead: one of null, "),
+        ({"items": "str"}, "not 'str'"), ({"properties": {"a": "number"}}, """not 'number'; instead: {"type": "number"}"""), ({"items": [5]}, "not 5"),
+    ],
+)  # fmt: skip
+def test_a_type_of_another_language_is_refused_with_what_to_write(schema: Any, message: str) -> None:
+    with pytest.raises(ConstraintError, match=re.escape(message)):
+        compiled(schema, "2020-12")
+
+
+def test_keywords_of_openapi_that_describe_are_annotations() -> None:
+    said = {"discriminator": {"propertyName": "a"}, "example": 1, "xml": {"name": "a"}, "externalDocs": {"url": "b"}}
+    assert not compiled({"type": "object", **said}, "2020-12").notes
 
 
 @pytest.mark.parametrize("keyword", sorted(ANNOTATIONS))

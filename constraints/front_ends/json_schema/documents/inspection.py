@@ -14,6 +14,7 @@ from ....grammar.stopwatch import look
 from .dialect import Dialect, Reading
 from .forms import CHECK_OF, REMARKABLE, remark_on
 from .keyword_table import ANNOTATIONS, CHECKED_AFTERWARDS, KEYWORDS, TYPE_NAMES, Position
+from .near_words import meant_by, type_meant_by
 from .paths import escape_token, shown
 
 _BETWEEN_LOOKS = 1023  # schemas that are read
@@ -43,12 +44,7 @@ class Inspection:
     @property
     def remarks(self) -> list[str]:
         """What is read in another way than it is written, by its path; of a word that is no keyword, the first place."""
-        unknown = (
-            f"{_path(place)}: {word!r} is not a keyword of JSON Schema: ignored"
-            f"{f', here and elsewhere ({len(more)} more)' if more else ''}"
-            for word, (place, *more) in self._unknown.items()
-        )
-        return [*self._remarks, *unknown]
+        return [*self._remarks, *(_ignored(word, places) for word, places in self._unknown.items())]
 
     def look_at(self, document: _Document, schema: Any, path: str) -> Reading:
         """What a schema says. It and all below it are looked at, if they were not before. Raises `ConstraintError` for the first
@@ -68,7 +64,7 @@ class Inspection:
             document, dialect, schema, place = todo.pop()
             if not isinstance(schema, dict):
                 if not isinstance(schema, bool):
-                    raise ConstraintError(f"a schema is an object or a boolean, not {shown(schema)}", path=_path(place))
+                    raise _no_schema(_path(place), schema)
             elif id(schema) not in self._read:
                 if "$id" in schema or "id" in schema:
                     with suppress(ConstraintError):  # of an address or draft: told where a value meets it
@@ -105,6 +101,14 @@ class Inspection:
                 self._remarks[f"{_path(place)}: {keyword!r} {remark}"] = None
 
 
+def _ignored(word: str, places: list[Place]) -> str:
+    """What is told of a word that is no keyword."""
+    elsewhere = f", here and elsewhere ({len(places) - 1} more)" if len(places) > 1 else ""
+    meant = meant_by(word)
+    hint = f"; perhaps {meant} is meant" if meant else ""
+    return f"{_path(places[0])}: {word!r} is not a keyword of JSON Schema: ignored{elsewhere}{hint}"
+
+
 def _subschemas(keywords: dict[str, Any], place: Place) -> list[tuple[Any, Place]]:
     """What stands where keywords hold schemas."""
     found: list[tuple[Any, Place]] = []
@@ -130,12 +134,19 @@ def _path(place: Place) -> str:
     return "/".join((place, *reversed(tokens)))
 
 
+def _no_schema(path: str, value: Any) -> ConstraintError:
+    meant = type_meant_by(value)
+    instead = f'{{"type": "{meant}"}}' if meant else None
+    return ConstraintError(f"a schema is an object or a boolean, not {shown(value)}", path=path, instead=instead)
+
+
 def _malformed(path: str, keyword: str, value: Any) -> ConstraintError:
     reason, instead = f"{KEYWORDS[keyword].form.value} is expected, not {shown(value)}", None
     if keyword == "type":
         named = value if isinstance(value, list) else [value]
-        reason = f"there is no type {shown(next(name for name in named if name not in TYPE_NAMES))}"
-        instead = f"one of {', '.join(TYPE_NAMES)}"
-    elif keyword == "required" and value is True:
+        unknown = next(name for name in named if name not in TYPE_NAMES)
+        reason = f"there is no type {shown(unknown)}"
+        instead = f"{type_meant_by(unknown)!r}" if type_meant_by(unknown) else f"one of {', '.join(TYPE_NAMES)}"
+    elif keyword == "required" and value in (True, "true"):
         instead = "the name in the required of the object around it"
     return ConstraintError(reason, path=path, keyword=keyword, instead=instead)

@@ -188,7 +188,7 @@ _ENTRIES = (
     Keyword("contentSchema", Role.DESCRIPTION, holds=(_SCHEMA,)),
     *(Keyword(name, Role.DESCRIPTION) for name in (
         "$comment", "contentEncoding", "contentMediaType", "default", "deprecated", "description", "examples", "readOnly", "title",
-        "writeOnly",
+        "writeOnly", "discriminator", "example", "externalDocs", "xml",  # the last four are OpenAPI's
     )),
     Keyword(CHECKED_AFTERWARDS, Role.DESCRIPTION, Form.TEXT),
 )  # fmt: skip

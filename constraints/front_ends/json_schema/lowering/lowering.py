@@ -230,7 +230,7 @@ class Lowering:
             said = _about(term, kind)
             known = self._typed[term, kind] = self._typed_node(said, kind) if said != term else getattr(self, f"_{kind}")(term)
             if known == FAIL:
-                self._causes.append(f"no {kind} satisfies {_shown(term)}")
+                self._causes.append(f"no {'listed value' if kind == 'values' else kind} satisfies {_shown(term)}")
         return known
 
     def _null(self, term: Term) -> Node:
@@ -261,7 +261,7 @@ class Lowering:
         try:
             return self._without_values(self._number_node(term, self._shapes.number(term)), term, "number")
         except ConstraintLimit as error:
-            raise located(error, _path(term), "minimum or maximum") from None
+            raise located(error, _path(term), "multipleOf" if error.limit == "modulus" else "minimum or maximum") from None
 
     def _number_node(self, term: Term, shape: NumberShape) -> Node:
         grammar, interval, digits = self._grammar, shape.interval, self._limits.digits

@@ -16,7 +16,7 @@ def key_schema(walk: Walk, node: CoreNode) -> Schema:
     """The schema of the strings that are read as a value of `node`."""
     found = _of_strings(walk, walk.schema(node), node)
     if not found:
-        raise walk.refuse(f"no key of a JSON object is read as a {node['type']}", "keys of type str")
+        raise walk.refuse(f"no key of a JSON object is read as a {walk.target(node)['type']}", "keys of type str")
     return any_of(found)
 
 

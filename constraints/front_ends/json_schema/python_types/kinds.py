@@ -58,7 +58,7 @@ _ENTRIES = (
          "an offset, others than Z come two days away from it; past and future are checked afterwards"),
     Kind("timedelta", times.timedelta_kind, _EXACT,
          "durations of ISO 8601 without months and weeks; within bounds those in which each unit stays below the next "
-         "larger one"),
+         "larger one (years have 365 days)"),
     Kind("uuid", scalars.uuid, _EXACT, "UUIDs with hyphens, of a version if one is asked for"),
     Kind("url", networks.url, _EXACT,
          "URLs in ASCII of the allowed schemes, with hosts that are names, IPv4 or IPv6 addresses"),

@@ -141,7 +141,9 @@ def base64_pattern(digits: str, low: int = 0, high: int | None = None) -> str:
 
 def listed(walk: Walk, node: CoreNode, values: Iterable[Any], shown: str) -> Schema:
     """The schema of those values that Pydantic reads from JSON."""
-    kept = accepted_values(walk, node, [value.value if isinstance(value, Enum) else value for value in values])
+    bare = [value.value if isinstance(value, Enum) else value for value in values]
+    numbers = [json_number(value) for value in bare if isinstance(value, Decimal) and value.is_finite()]  # else written as strings
+    kept = accepted_values(walk, node, [*bare, *numbers])
     if not kept:
         instead = "its values as a Literal, or an enumeration whose members are strings or integers (StrEnum, IntEnum)"
         raise walk.refuse(f"no JSON is read as {shown}", instead)

@@ -6,9 +6,9 @@ values with an offset that are compared in UTC, those are left out that are near
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Any
 
 from ..strings.formats import FORMATS
@@ -18,8 +18,8 @@ _DATE = FORMATS["date"].pattern
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?"
 _OFFSET = r"[+-](?:[01]\d|2[0-3]):[0-5]\d"
 _UTC = "[Zz]"
-_SECONDS = r"\d{1,8}(?:\.\d{1,6})?S"
-_MINUTES = rf"\d{{1,8}}M(?:{_SECONDS})?"
+_SECONDS = r"\d{1,7}(?:\.\d{1,6})?S"  # hours, minutes and seconds together stay below 2^32 seconds
+_MINUTES = rf"\d{{1,7}}M(?:{_SECONDS})?"
 _HOURS = rf"\d{{1,6}}H(?:(?:{_MINUTES}|{_SECONDS}))?"
 _CLOCK = rf"T(?:{_HOURS}|{_MINUTES}|{_SECONDS})"
 _DURATION = rf"-?P(?:(?:\d{{1,6}}Y(?:\d{{1,8}}D)?|\d{{1,8}}D)(?:{_CLOCK})?|{_CLOCK})"  # what timedelta can hold
@@ -102,6 +102,8 @@ def _with_now(schema: Schema, node: CoreNode) -> Schema:
 
 def time_kind(walk: Walk, node: CoreNode) -> Schema:
     bounds = bounds_of(node, timedelta(microseconds=1))
+    if (zone := _zone_of(node)) is not None:
+        return _pattern(_in_zone(bounds, _time_within, zone), zone)
     if bounds == Bounds():
         return _texts([_TIME], [_TIME], node)
     wall = [_time_within(bounds)]
@@ -110,6 +112,8 @@ def time_kind(walk: Walk, node: CoreNode) -> Schema:
 
 def datetime_kind(walk: Walk, node: CoreNode) -> Schema:
     bounds = bounds_of(node, timedelta(microseconds=1))
+    if (zone := _zone_of(node)) is not None:
+        return _with_now(_pattern(map(_with_valid_date, _in_zone(bounds, _datetime_within, zone)), zone), node)
     if bounds == Bounds():
         return _with_now(_texts([f"(?:{_DATE})T{_TIME}"], [f"(?:{_DATE})[Tt]{_TIME}"], node), node)
     wall = _with_valid_date(_datetime_within(bounds))
@@ -132,27 +136,45 @@ def _texts(naive: list[str], with_offset: list[str], node: CoreNode, in_utc: Seq
     return {"type": "string", "pattern": f"^(?:{'|'.join(options)})$"}
 
 
+def _zone_of(node: CoreNode) -> tzinfo | None:
+    """The one zone of all values, where `tz_constraint` is its offset in seconds."""
+    offset = node.get("tz_constraint")
+    return timezone(timedelta(seconds=offset)) if isinstance(offset, int) else None
+
+
+def _pattern(texts: Iterable[str], zone: tzinfo) -> Schema:
+    """The schema of texts in one zone."""
+    minutes, seconds = divmod(int(zone.utcoffset(None).total_seconds()), 60)  # type: ignore[union-attr]
+    hours, rest = divmod(abs(minutes), 60)
+    offset = f"[+-]00:00|{_UTC}" if minutes == 0 else rf"[{'-' if minutes < 0 else '+'}]{hours:02}:{rest:02}"
+    options = "|".join(texts) if seconds == 0 else ""  # no text has an offset with seconds
+    return {"type": "string", "pattern": f"^(?:{options or '[]'})(?:{offset})$"}
+
+
 def _has_offset(bounds: Bounds) -> bool:
     return any(bound is not None and bound.tzinfo is not None for bound in (bounds.low, bounds.high))
 
 
 def _in_utc(bounds: Bounds, within: Callable[[Bounds], str]) -> list[str] | None:
     """The texts in UTC, before their Z; None where values are compared by the clock on the wall."""
-    if not _has_offset(bounds):
-        return None
+    return _in_zone(bounds, within, UTC) if _has_offset(bounds) else None
+
+
+def _in_zone(bounds: Bounds, within: Callable[[Bounds], str], zone: tzinfo) -> list[str]:
+    """The texts of a zone, before their offset."""
     try:
-        return [within(Bounds(_to_utc(bounds.low), _to_utc(bounds.high)))]
+        return [within(Bounds(_moved_to(zone, bounds.low), _moved_to(zone, bounds.high)))]
     except OverflowError:
         return []
 
 
-def _to_utc(bound: Any) -> Any:
-    """A bound in UTC. Raises OverflowError for a time that is then of another day."""
+def _moved_to(zone: tzinfo, bound: Any) -> Any:
+    """A bound in a zone. Raises OverflowError for a time that is then of another day."""
     if bound is None or bound.tzinfo is None:
         return bound
     if isinstance(bound, datetime):
-        return bound.astimezone(UTC)
-    moved = datetime.combine(_SOME_DAY, bound).astimezone(UTC)
+        return bound.astimezone(zone)
+    moved = datetime.combine(_SOME_DAY, bound).astimezone(zone)
     if moved.date() != _SOME_DAY:
         raise OverflowError
     return moved.timetz()
@@ -218,21 +240,39 @@ def timedelta_kind(walk: Walk, node: CoreNode) -> Schema:
     return {"type": "string", "pattern": f"^(?:{'|'.join(options) or '[]'})$"}
 
 
-_SPANS: Box = ((0, 999_999_998), (0, 23), (0, 59), (0, 59), (0, _MICROSECONDS - 1))
+_CLOCK_SPANS: Box = ((0, 23), (0, 59), (0, 59), (0, _MICROSECONDS - 1))
+_SPANS: Box = ((0, 999_999_998), *_CLOCK_SPANS)  # days, hours, ...
+_YEAR = 365
+_SPANS_WITH_YEARS: Box = ((1, 999_999_998 // _YEAR), (0, _YEAR - 1), *_CLOCK_SPANS)
 
 
 def _durations(low: timedelta, high: timedelta) -> list[str]:
-    """Durations with each unit below the next larger one, from `low` to `high`; units of which there are none are left out."""
-    return [
-        text
-        for box in boxes(_span(low), min(_span(high), tuple(most for _, most in _SPANS)), _SPANS)
-        for text in _duration_texts(box)
-    ]
+    """Durations with each unit below the next larger one, from `low` to `high`, with years of 365 days or without; units of which
+    there are none are left out."""
+    most = tuple(most for _, most in _SPANS)
+    without = boxes(_span(low), min(_span(high), most), _SPANS)
+    first, last = max(_span(low), (_YEAR, 0, 0, 0, 0)), min(_span(high), most)
+    with_years = boxes(_in_years(first), _in_years(last), _SPANS_WITH_YEARS) if first <= last else []
+    texts = [text for box in without for text in _duration_texts(box)]
+    return texts + [f"{_numbers(*years)}Y{text}" for years, *box in with_years for text in _behind_years(tuple(box))]
 
 
 def _span(value: timedelta) -> Fields:
     hours, rest = divmod(value.seconds, 3600)
     return value.days, hours, *divmod(rest, 60), value.microseconds
+
+
+def _in_years(span: Fields) -> Fields:
+    return *divmod(span[0], _YEAR), *span[1:]
+
+
+def _behind_years(box: Box) -> list[str]:
+    """What stands behind years: a duration as it is written alone, or nothing for none."""
+    texts = _duration_texts(box)
+    return [*texts[:-1], ""] if texts[-1] == _NOTHING else texts
+
+
+_NOTHING = "(?:0D|T0S)"
 
 
 def _duration_texts(box: Box) -> list[str]:
@@ -244,7 +284,7 @@ def _duration_texts(box: Box) -> list[str]:
     found = [rf"{_unit(days, 'D')}T(?=\d){clock}"] if clock else []
     if days[1] > 0:
         found.append(f"{_numbers(max(days[0], 1), days[1])}D")
-    return found if days[0] > 0 else [*found, "(?:0D|T0S)"]
+    return found if days[0] > 0 else [*found, _NOTHING]
 
 
 def _unit(numbers: tuple[int, int], unit: str) -> str:
