@@ -19,8 +19,8 @@ AT_ONCE = 512  # states that are followed in one call, a few milliseconds
 
 @entry(states="int32[:]", letters="int32[:]", first="int32[:]", done="int32[:]")
 def explore(arena_address, limit, states, letters, first, done):
-    """Follow some of the states that have been found, at most AT_ONCE, and fewer beyond `limit` states or where room ends. Written are
-    the states that they lead to, the letter of every byte, a byte of each letter, and how far that is. To be called again.
+    """Follow some of the states that have been found, at most AT_ONCE, and fewer beyond `limit` states or where room ends. Written
+    are the states that they lead to, the letter of every byte, a byte of each letter, and how far that is. To be called again.
 
     states: [1:] those that have been found; done: the next one to follow, how many states there are, how many letters.
     """

@@ -1,4 +1,4 @@
-"""Loops over the nodes of a grammar while it is put into an arena: written there, its literals priced, left recursion looked for."""
+"""Loops over the nodes of a grammar while it is put into an arena: written there, literals priced, left recursion looked for."""
 
 from __future__ import annotations
 

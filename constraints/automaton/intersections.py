@@ -32,7 +32,15 @@ from ..grammar.stopwatch import Stopwatch, hold
 from . import counted_tables, determinize
 from .automaton_loops import measure
 from .counted_tables import HEADER, NO_ROOM, Table
-from .finite_automata import AUTOMATON_CACHE, FiniteAutomaton, TooManyStates, complement, determinized, minimized, product
+from .finite_automata import (
+    AUTOMATON_CACHE,
+    FiniteAutomaton,
+    TooManyStates,
+    complement,
+    determinized,
+    minimized,
+    product,
+)
 from .machine import Machine
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
