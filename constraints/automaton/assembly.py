@@ -25,7 +25,7 @@ from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, grammar_loops, shortest_completion
 from .containment import CONTAINED
-from .intersections import Intersections, outermost
+from .intersections import SHARE_OF_ONE, Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY
 from .tables import FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, NodeRecord, Path, StateRecord
@@ -70,7 +70,7 @@ def assemble(
         machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, root, kinds, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
-    machine.n.gives_up = not (kinds & _bit(Kind.NEGATE) and _refuses_booleans(machine, _columns(grammar)))
+    machine.n.search_limit, machine.n.gives_up = int(SHARE_OF_ONE * limits.search_states), True
     for cover in _nodes_of(grammar, Kind.COVER) if kinds & _bit(Kind.COVER) else ():
         _refuse_unpromised(machine, grammar, cover, root)
         _refuse_watched_items(machine, grammar, cover)
@@ -263,8 +263,10 @@ def _measure_booleans(
     columns = _columns(grammar)
     shortest_completion.measure_shortest(machine.address, EMPTY + 1, len(grammar), single)
     inner: list[Node] = []  # their sizes are known only now, and what holds them comes after them
-    intersections = Intersections(machine, grammar, limits)
-    for nodes in _booleans(machine, grammar, root, columns):
+    depths = np.zeros(len(grammar), np.int32)
+    shortest_completion.boolean_depths(machine.address, EMPTY + 1, len(grammar), depths)
+    intersections = Intersections(machine, grammar, limits, depths)
+    for nodes in _booleans(machine, grammar, root, columns, depths):
         if inner:
             shortest_completion.measure_shortest(machine.address, min(inner), max(nodes), single)
         for node in nodes:
@@ -292,17 +294,18 @@ def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabu
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
 
 
-def _booleans(machine: Machine, grammar: Grammar, root: Node, columns: NDArray[np.int32]) -> Iterator[list[Node]]:
+def _booleans(
+    machine: Machine, grammar: Grammar, root: Node, columns: NDArray[np.int32], depths: NDArray[np.int32]
+) -> Iterator[list[Node]]:
     """The intersections and complements that are entered, in groups: first those that hold no others, then those that hold only
-    such, and so on.
+    such, and so on. depths: how many are inside one another in each node.
 
     Those that hold no others can be entered after one pass over all nodes: whatever a search in them derives holds none
     either, even if it is interned as a static node that comes later.
     """
     kinds = columns[0]
     is_boolean = (kinds == _BOTH) | (kinds == _NEGATE)
-    depths, reached, used = np.zeros(kinds.size, np.int32), np.zeros(kinds.size, np.uint8), np.zeros(kinds.size, np.bool_)
-    shortest_completion.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
+    reached, used = np.zeros(kinds.size, np.uint8), np.zeros(kinds.size, np.bool_)
     shortest_completion.mark_reached(machine.address, root, reached)
     for parents, parts in _references(machine, columns):
         used[parts[reached[parents] == 1]] = True
@@ -312,17 +315,6 @@ def _booleans(machine: Machine, grammar: Grammar, root: Node, columns: NDArray[n
         by_depth.setdefault(int(depths[node]), []).append(node)
     for depth in sorted(by_depth):
         yield by_depth[depth]
-
-
-def _refuses_booleans(machine: Machine, columns: NDArray[np.int32]) -> bool:
-    """Whether some complement is that of a part with intersections or complements: what they leave out, it would take in."""
-    kinds, operands, _, _ = columns
-    complements = np.flatnonzero(kinds == _NEGATE)
-    if not complements.size:
-        return False
-    depths = np.zeros(kinds.size, np.int32)
-    shortest_completion.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
-    return bool(depths[operands[complements]].any())
 
 
 def _references(machine: Machine, columns: NDArray[np.int32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
