@@ -8,7 +8,9 @@ automaton is lazy.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,29 +19,27 @@ from ..base.errors import ConstraintError, UnsupportedKeyword
 from ..base.kinds import INFINITE
 from ..base.utf8 import Ranges
 from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
-from ..grammar.recursion import left_recursion
 from ..grammar.source import Limits
 from ..numba_support.records import Words
-from ..vocabulary.packed_vocabulary import first_bytes
+from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
-from . import determinize, shortest_completion
+from . import determinize, grammar_loops, shortest_completion
 from .containment import CONTAINED
-from .intersections import Intersections, outermost
+from .intersections import SHARE_OF_ONE, Intersections, outermost
 from .machine import Machine
-from .nodes import EMPTY, NO_BODY
-from .tables import DEAD, FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, NodeRecord, Path, StateRecord
+from .nodes import EMPTY
+from .tables import FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, NodeRecord, Path, StateRecord
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _MAX_PARTS = 8  # of a sequence that is looked at
 _FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
 
-_PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
 _ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))
 _LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
 _TALLY, _UNLISTED, _COVER = map(int, (Kind.TALLY, Kind.UNLISTED, Kind.COVER))
-_LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
+_NOTHING = np.empty(0, np.int32)
 
 
 def assemble(
@@ -56,27 +56,24 @@ def assemble(
 
     Raises ConstraintError for a rule without a body, UnsupportedKeyword for left recursion, ConstraintLimit for intersections.
     """
-    columns = _columns(grammar)
     hash_sizes = {
         "node_hash": 4 * _power_of_two(len(grammar)),
         "sequence_hash": _FIRST_SEQUENCE_HASH,
         "state_hash": _FIRST_STATE_HASH,
     }
-    machine = Machine(
-        Arena(_sizes(grammar, columns, len(body_classes), shared_vocabulary.trie.max_depth, limits), hash_sizes), limits
-    )
-    _copy_grammar(machine, grammar, columns, shared_vocabulary)
-    _copy_units(machine, grammar, units, body_classes, shared_vocabulary)
-    machine.n.search_limit = limits.search_states
+    sizes = _sizes(grammar, len(body_classes), shared_vocabulary.trie.max_depth, limits)
+    machine = Machine(Arena(sizes, hash_sizes), limits)
+    kinds = _write_grammar(machine, grammar, shared_vocabulary, limits)
+    _write_units(machine, grammar, units, body_classes, shared_vocabulary)
     determinize.rehash(machine.address, True, True, True)
     for name in ("sequence_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
         machine.table(name)[: hash_sizes[name]] = 0
-    _measure(machine, grammar, root, columns, shared_vocabulary, limits)
+    _measure(machine, grammar, root, kinds, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
-    machine.n.gives_up = not _refuses_booleans(machine, columns)
-    for cover in np.flatnonzero(columns[0] == _COVER).tolist():
-        _refuse_unpromised(machine, grammar, Node(cover), root)
-        _refuse_watched_items(machine, grammar, Node(cover))
+    machine.n.search_limit, machine.n.gives_up = int(SHARE_OF_ONE * limits.search_states), True
+    for cover in _nodes_of(grammar, Kind.COVER) if kinds & _bit(Kind.COVER) else ():
+        _refuse_unpromised(machine, grammar, cover, root)
+        _refuse_watched_items(machine, grammar, cover)
         machine.call(determinize.enter_watched, cover)
     return machine
 
@@ -93,7 +90,7 @@ def restore(
     Compiled code trusts tables, so they have to be those of a machine, unchanged.
     """
     n = Counters(Words(tables["n"]))
-    sizes = _sizes(grammar, _columns(grammar), len(body_classes), shared_vocabulary.trie.max_depth, limits)
+    sizes = _sizes(grammar, len(body_classes), shared_vocabulary.trie.max_depth, limits)
     states = max(sizes["states"] // StateRecord.SIZE, 2 * n.states)
     sizes |= {"nodes": max(sizes["nodes"], 2 * NodeRecord.SIZE * n.nodes)}
     sizes |= {"states": StateRecord.SIZE * states, "next": 256 * states}
@@ -112,103 +109,77 @@ def restore(
     return machine
 
 
+def _rows(grammar: Grammar) -> NDArray[np.int32]:
+    """[nodes, 4] kind, a, b, c. Valid until the grammar grows."""
+    return np.frombuffer(grammar.rows, np.int32).reshape(-1, 4)
+
+
 def _columns(grammar: Grammar) -> NDArray[np.int32]:
     """[4, nodes] kind, a, b, c."""
-    return np.ascontiguousarray(np.array(grammar.rows, np.int32).reshape(-1, 4).T)
+    return np.ascontiguousarray(_rows(grammar).T)
 
 
-def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], shared_vocabulary: SharedVocabulary) -> None:
-    """Write the grammar's nodes, lists, edges, literals and rules, and the counters of `n`, into the tables."""
-    table, node = machine.table, machine.nodes
-    table("nodes")[: NodeRecord.SIZE * len(grammar)] = 0  # the memory may have been used before
-    table("states")[: StateRecord.SIZE] = 0
-    for name, column in zip(("kind", "a", "b", "c"), columns, strict=True):
-        node(name)[: len(column)] = column
-    table("lists")[:] = grammar.lists
-    for i, name in enumerate(("edge_low", "edge_high", "edge_next")):
-        table(name)[:] = grammar.edges[i::3]
-    table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
-    table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
-    node("body_class")[: len(grammar)] = NO_BODY
-    node("copies_per_token")[: len(grammar)] = 1
-    node("shared")[: len(grammar)] = _in_several_sequences(columns)
+def _bit(kind: Kind) -> int:
+    """The bit of a kind among those that a grammar has."""
+    return 1 << int(kind)
+
+
+def _nodes_of(grammar: Grammar, kind: Kind) -> list[Node]:
+    return list(map(Node, np.flatnonzero(_rows(grammar)[:, 0] == int(kind)).tolist()))
+
+
+def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: SharedVocabulary, limits: Limits) -> int:
+    """Write the grammar's nodes, lists, edges, literals and rules, and the counters of `n`, into the tables. Returns which kinds of
+    nodes there are, as bits."""
+    rules = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
+    kinds = grammar_loops.write_grammar(
+        machine.address, shared_vocabulary.packed_vocabulary.address, np.frombuffer(grammar.rows, np.int32),
+        _words_of(grammar.lists), _words_of(grammar.edges), np.array(grammar.pool, np.uint8), np.array(rules, np.int32),
+    )  # fmt: skip
     n = machine.n
-    n.free_names = _has_free_names(grammar, columns)
-    n.free_items = _has_free_items(grammar, columns)
+    n.free_items = Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar)
     n.only_json, n.mixed = grammar.only_json, grammar.mixed_arrays
-    n.calls = bool((columns[0] == _CALL).any())
-    n.plain = int(shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum())
-    n.nodes = n.num_static = len(grammar)
-    n.pool = n.states = 1  # offset 0 and state 0 mean "none"
-    machine.states("cost")[DEAD] = INFINITE
-    table("next")[:256] = DEAD  # the one row that no state's description writes
+    n.plain = shared_vocabulary.num_plain_bytes
+    n.search_limit = limits.search_states
+    return int(kinds)
 
 
-def _copy_units(
+def _words_of(numbers: array[int]) -> NDArray[np.int32]:
+    return np.frombuffer(numbers, np.int32) if numbers else _NOTHING
+
+
+def _write_units(
     machine: Machine, grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], shared_vocabulary: SharedVocabulary
 ) -> None:
     """Write the body class of every node that is repeated as a body, and of the characters in it; and how many copies a
     token can spell."""
-    unit, copies_per_token = machine.nodes("body_class"), machine.nodes("copies_per_token")
-    ids = {ranges: i for i, ranges in enumerate(body_classes)}
-    copies_per_token_of = list(map(shared_vocabulary.copies_per_token, body_classes))
+    found = {ranges: (i, shared_vocabulary.copies_per_token(ranges)) for i, ranges in enumerate(body_classes)}
+    bodies: list[int] = []
     for node, characters in units.items():
-        body_id = ids[grammar.units[characters]]
-        unit[node] = unit[characters] = body_id
-        copies_per_token[node] = copies_per_token[characters] = copies_per_token_of[body_id]
+        body_class = found[grammar.units[characters]]
+        bodies += (node, *body_class, characters, *body_class)
+    grammar_loops.write_bodies(machine.address, np.array(bodies, np.int32))
     _point_to_body_classes(machine, body_classes, shared_vocabulary)
-
-
-def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """bool [nodes]: which alternatives, sequences and calls are parts of several sequences, or parts of such parts."""
-    kinds, first, second, _ = columns
-    sequences = np.flatnonzero(kinds == _SEQ)
-    parts, wholes = np.concatenate([first[sequences], second[sequences]]), np.tile(sequences, 2)
-    shared = np.bincount(parts, minlength=kinds.size) > 1
-    for _ in range(_LONGEST_CHAIN):
-        shared[parts[shared[wholes]]] = True
-    return shared & ((kinds == _SEQ) | (kinds == _ALT) | (kinds == _CALL))
 
 
 def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_vocabulary: SharedVocabulary) -> None:
     """Write each body class's set of first bytes into the table `classes`, and where its tables are in the packed vocabulary, if it
     has any."""
-    for body_id, ranges in enumerate(body_classes):
-        entry = machine.body_class(body_id)
-        entry.tables = shared_vocabulary.tables(ranges)
-        for k, word in enumerate(first_bytes(ranges).tolist()):
-            entry.first_bytes[k] = word
+    if body_classes:
+        rows = machine.table("classes").reshape(-1, BodyClass.SIZE)
+        rows[:, :SET_WORDS] = [first_bytes(ranges) for ranges in body_classes]
+        rows[:, SET_WORDS] = [shared_vocabulary.tables(ranges) for ranges in body_classes]
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:
     return not grammar.events.isdisjoint((Event.KEY_OPEN, Event.ITEM_CLOSE))
 
 
-def _has_free_names(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
-    """Whether every key that is remembered may be any string but finitely many: an endless repetition, perhaps without
-    some words."""
-    return all(_is_free_name(grammar, name) for name in _behind(grammar, columns, Event.KEY_OPEN))
-
-
-def _has_free_items(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
+def _has_free_items(grammar: Grammar) -> bool:
     """Whether every item of a unique array, but the first one, may be any string but finitely many."""
-    return all(_is_free_string(grammar, item) for item in _behind(grammar, columns, Event.ITEM_CLOSE))
-
-
-def _behind(grammar: Grammar, columns: NDArray[np.int32], event: Event) -> Iterator[Node]:
-    """The nodes that follow the bytes with an event."""
-    if event in grammar.events:
-        kinds, _, _, events = columns
-        for mark in np.flatnonzero((kinds == _CLASS) & (events == int(event))).tolist():
-            yield from (Node(node) for _, _, node in grammar.class_edges(Node(mark)))
-
-
-def _is_free_name(grammar: Grammar, body: Node) -> bool:
-    if grammar.kind(body) is not Kind.SEQ:
-        return grammar.kind(body) is Kind.UNLISTED
-    characters, end = map(Node, grammar.operands(body)[:2])
-    is_endless = grammar.kind(characters) is Kind.REPEAT and grammar.operands(characters)[1:] == (0, UNBOUNDED)
-    return is_endless and grammar.kind(end) is Kind.CLASS and grammar.operands(end)[2] == Event.KEY_CLOSE
+    kinds, _, _, events = _columns(grammar)
+    marks = map(Node, np.flatnonzero((kinds == _CLASS) & (events == int(Event.ITEM_CLOSE))).tolist())
+    return all(_is_free_string(grammar, Node(item)) for mark in marks for _, _, item in grammar.class_edges(mark))
 
 
 def _is_free_string(grammar: Grammar, item: Node) -> bool:
@@ -246,13 +217,15 @@ def _body_of(grammar: Grammar, rule: int) -> Node:
 def repeated_units(grammar: Grammar) -> dict[Node, Node]:
     """Map every node that is repeated as a body to its characters: itself, or of a union the part with the most
     characters."""
-    rows, known = np.array(grammar.rows, np.int32).reshape(-1, 4), grammar.units
+    rows, known = _rows(grammar), grammar.units
     units: dict[Node, Node] = {}
     for node in dict.fromkeys(rows[rows[:, 0] == _REPEAT, 1].tolist()):
-        options = [node] if grammar.kind(node) is not Kind.ALT else grammar.alternatives(node)
-        options = [option for option in options if option in known]
-        if options:
-            units[node] = max(options, key=lambda option: _count(grammar.units[option]))
+        if node in known:
+            units[node] = node
+        elif grammar.kind(node) is Kind.ALT:
+            options = [option for option in grammar.alternatives(node) if option in known]
+            if options:
+                units[node] = max(options, key=lambda option: _count(known[option])) if len(options) > 1 else options[0]
     return units
 
 
@@ -264,38 +237,43 @@ def _measure(
     machine: Machine,
     grammar: Grammar,
     root: Node,
-    columns: NDArray[np.int32],
+    kinds: int,
     shared_vocabulary: SharedVocabulary,
     limits: Limits,
 ) -> None:
     """Set sizes and costs of all static nodes. Intersections and complements are entered on the way: their operands are
-    measured before them."""
-    table, count = machine.table, len(grammar)
+    measured before them. kinds: of the nodes that there are, as bits."""
+    count, single = len(grammar), shared_vocabulary.single_bytes
     needs_ample = _marks_keys_or_items(grammar)
-    for name in ("size", "cost"):
-        machine.nodes(name)[:count] = INFINITE
-        machine.nodes(name)[EMPTY] = 0
-    table("worst")[:] = table("ample")[:] = INFINITE
+    machine.table("worst")[:] = machine.table("ample")[:] = INFINITE
     if needs_ample:
-        table("worst")[EMPTY] = 0
-    ends = _literal_ends(columns)
-    shortest_completion.literal_costs(shared_vocabulary.packed_vocabulary.address, table("text"), ends, table("text_cost"))
+        machine.table("worst")[EMPTY] = 0
     _measure_wide_characters(machine, grammar, shared_vocabulary)
-    shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
+    if kinds & (_bit(Kind.BOTH) | _bit(Kind.NEGATE)):
+        _measure_booleans(machine, grammar, root, kinds, single, limits)
+    shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
+    if needs_ample:
+        _measure_ample(machine, count, shared_vocabulary)
+
+
+def _measure_booleans(
+    machine: Machine, grammar: Grammar, root: Node, kinds: int, single: NDArray[np.bool_], limits: Limits
+) -> None:
+    """Enter intersections and complements, and set the sizes and costs of what is in them."""
+    columns = _columns(grammar)
+    shortest_completion.measure_shortest(machine.address, EMPTY + 1, len(grammar), single)
     inner: list[Node] = []  # their sizes are known only now, and what holds them comes after them
-    intersections = Intersections(machine, grammar, limits)
-    for nodes in _booleans(machine, grammar, root, columns):
+    depths = np.zeros(len(grammar), np.int32)
+    shortest_completion.boolean_depths(machine.address, EMPTY + 1, len(grammar), depths)
+    intersections = Intersections(machine, grammar, limits, depths)
+    for nodes in _booleans(machine, grammar, root, columns, depths):
         if inner:
-            shortest_completion.measure_shortest(machine.address, min(inner), max(nodes), shared_vocabulary.single_bytes)
+            shortest_completion.measure_shortest(machine.address, min(inner), max(nodes), single)
         for node in nodes:
             intersections.enter(node)
         inner = nodes
-    if inner and (columns[0] == _COVER).any():
+    if inner and kinds & _bit(Kind.COVER):
         _forget_sizes(machine, grammar, columns)
-    while shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes):
-        pass  # until the sizes of rules have settled
-    if needs_ample:
-        _measure_ample(machine, count, shared_vocabulary)
 
 
 def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]) -> None:
@@ -313,23 +291,21 @@ def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabu
         changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count)
         changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
     shortest_completion.measure_item_gap(machine.address, EMPTY + 1, count)
-    while shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes):
-        pass
+    shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
 
 
-def _booleans(machine: Machine, grammar: Grammar, root: Node, columns: NDArray[np.int32]) -> Iterator[list[Node]]:
+def _booleans(
+    machine: Machine, grammar: Grammar, root: Node, columns: NDArray[np.int32], depths: NDArray[np.int32]
+) -> Iterator[list[Node]]:
     """The intersections and complements that are entered, in groups: first those that hold no others, then those that hold only
-    such, and so on.
+    such, and so on. depths: how many are inside one another in each node.
 
     Those that hold no others can be entered after one pass over all nodes: whatever a search in them derives holds none
     either, even if it is interned as a static node that comes later.
     """
     kinds = columns[0]
     is_boolean = (kinds == _BOTH) | (kinds == _NEGATE)
-    if not is_boolean.any():
-        return
-    depths, reached, used = np.zeros(kinds.size, np.int32), np.zeros(kinds.size, np.uint8), np.zeros(kinds.size, np.bool_)
-    shortest_completion.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
+    reached, used = np.zeros(kinds.size, np.uint8), np.zeros(kinds.size, np.bool_)
     shortest_completion.mark_reached(machine.address, root, reached)
     for parents, parts in _references(machine, columns):
         used[parts[reached[parents] == 1]] = True
@@ -339,17 +315,6 @@ def _booleans(machine: Machine, grammar: Grammar, root: Node, columns: NDArray[n
         by_depth.setdefault(int(depths[node]), []).append(node)
     for depth in sorted(by_depth):
         yield by_depth[depth]
-
-
-def _refuses_booleans(machine: Machine, columns: NDArray[np.int32]) -> bool:
-    """Whether some complement is that of a part with intersections or complements: what they leave out, it would take in."""
-    kinds, operands, _, _ = columns
-    complements = np.flatnonzero(kinds == _NEGATE)
-    if not complements.size:
-        return False
-    depths = np.zeros(kinds.size, np.int32)
-    shortest_completion.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
-    return bool(depths[operands[complements]].any())
 
 
 def _references(machine: Machine, columns: NDArray[np.int32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
@@ -369,18 +334,22 @@ def _references(machine: Machine, columns: NDArray[np.int32]) -> Iterator[tuple[
 
 def _measure_wide_characters(machine: Machine, grammar: Grammar, shared_vocabulary: SharedVocabulary) -> None:
     """Set the cost of a class to 1 where its characters all take several bytes, but some token is one of them."""
-    trie = shared_vocabulary.trie
+    def is_token(node: Node) -> bool:
+        trie = shared_vocabulary.trie
+        return bool(shortest_completion.whole_character(machine.address, node, trie.byte, trie.depth, trie.skip, trie.first))
+
+    spells_every_byte = shared_vocabulary.spells_every_byte
     for node, ranges in grammar.units.items():
-        is_wide = ranges[0][0] > 0x7F or not shared_vocabulary.spells_every_byte
-        if is_wide and shortest_completion.whole_character(machine.address, node, trie.byte, trie.depth, trie.skip, trie.first):
+        is_wide = ranges[0][0] > 0x7F or not spells_every_byte
+        if is_wide and shared_vocabulary.has_character(ranges, partial(is_token, node)):
             machine.nodes("cost")[node] = 1
 
 
 def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
-    rule = left_recursion(grammar, machine.nodes("size")[: len(grammar)] == 0)
-    if rule is not None:
+    rule = grammar_loops.left_recursive_rule(machine.address, len(grammar.rule_bodies), len(grammar.lists))
+    if rule >= 0:
         raise UnsupportedKeyword(
-            "the rule calls itself before reading anything", path=rule, keyword="left recursion",
+            "the rule calls itself before reading anything", path=grammar.rule_names[rule], keyword="left recursion",
             instead="write the repetition to the right, or with *",
         )  # fmt: skip
 
@@ -417,21 +386,13 @@ def _refuse_watched_items(machine: Machine, grammar: Grammar, cover: Node) -> No
             )  # fmt: skip
 
 
-def _literal_ends(columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    """int32 [literal bytes]: for every byte of the pool, where its literal ends."""
-    kinds, starts, lengths, _ = columns
-    literals = np.flatnonzero(kinds == _LITERAL)  # in order of creation, which is the order in the pool
-    return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
-
-
-def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_depth: int, limits: Limits) -> dict[str, int]:
+def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -> dict[str, int]:
     """Initial sizes of the tables: of the static ones exactly; of the others room for what the first states need,
     within the limits."""
     nodes = max(2 * len(grammar), min(_SPARE_NODES, len(grammar) + limits.nodes))
     states = min(_FIRST_STATES, limits.states + 1)
     edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)
-    kinds, _, counts, _ = columns
-    widest = 2 * int(np.max(counts[kinds == _ALT], initial=0))
+    widest = 2 * _widest(grammar)
     sizes = {
         "n": Counters.SIZE,
         "nodes": NodeRecord.SIZE * nodes,
@@ -454,6 +415,14 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
         "contained": CONTAINED,
     }
     return {name: sizes[name] for name in FIELDS}
+
+
+def _widest(grammar: Grammar) -> int:
+    """The most options of an alternative; more where it does not matter."""
+    if 2 * len(grammar.lists) <= _FIRST_SCRATCH:
+        return len(grammar.lists)
+    kinds, _, counts, _ = _columns(grammar)
+    return int(np.max(counts[kinds == _ALT], initial=0))
 
 
 def _whole_lines(words: int) -> int:

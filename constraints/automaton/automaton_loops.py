@@ -14,38 +14,37 @@ from .nodes import mix, wide
 from .tables import DEAD, STATE_MASK, UNKNOWN, Fault, tables_at
 
 TOO_MANY_STATES = -1  # instead of the number of states
+AT_ONCE = 512  # states that are followed in one call, a few milliseconds
 
 
-@entry(states="int32[:]", letters="int32[:]")
-def explore(arena_address, start, limit, states, letters):
-    """(number of states, number of letters). Find all states behind `start`, itself included, and write them to states[1:];
-    write the letter of every byte. (TOO_MANY_STATES, 0) beyond `limit` states; means nothing on a fault."""
+@entry(states="int32[:]", letters="int32[:]", first="int32[:]", done="int32[:]")
+def explore(arena_address, limit, states, letters, first, done):
+    """Follow some of the states that have been found, at most AT_ONCE, and fewer beyond `limit` states or where room ends. Written
+    are the states that they lead to, the letter of every byte, a byte of each letter, and how far that is. To be called again.
+
+    states: [1:] those that have been found; done: the next one to follow, how many states there are, how many letters.
+    """
     m = tables_at(arena_address)
-    count, num_letters, first = 0, 1, np.zeros(256, np.int64)  # first: a byte of each letter
-    for byte in range(256):
-        letters[byte] = 0
-    if start == DEAD:
-        return count, num_letters
-    number = np.zeros(m.states_size, np.uint8)
-    number[start], states[1], count = 1, start, 1
-    i = 1
-    while i <= count:
-        s = wide(states[i])
+    at, count, num_letters = wide(done[0]), wide(done[1]), wide(done[2])
+    is_known = np.zeros(m.states_size, np.uint8)
+    for i in range(1, count + 1):
+        is_known[states[i]] = 1
+    end = at + AT_ONCE
+    while at <= count and at < end and count <= limit and count + 256 < states.size:
+        s = wide(states[at])
         row = m.next + 256 * s
         for byte in range(256):
             if row[byte] == UNKNOWN:
                 step(m, s, wide(byte))
                 if m.n.fault != Fault.NONE:
-                    return count, num_letters
+                    return
             target = row[byte] & STATE_MASK
-            if target != DEAD and number[target] == 0:
-                if count >= limit:
-                    return TOO_MANY_STATES, 0
+            if target != DEAD and is_known[target] == 0:
                 count += 1
-                number[target], states[count] = 1, target
+                is_known[target], states[count] = 1, target
         num_letters = split_letters(row, letters, first, num_letters)
-        i += 1
-    return count, num_letters
+        at += 1
+        done[0], done[1], done[2] = at, count, num_letters
 
 
 @inner

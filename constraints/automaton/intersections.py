@@ -12,7 +12,8 @@ So it is known before any text is made whether there is one, and how far it is, 
 Two kinds stay products of states, which are made as texts are read. One is anything without a list of words, such as the names
 that an object has already: its states are those of the words, one after another. The other is what one keyword says by itself
 and takes many states for, such as a number that is no multiple of some: there completions lie near. Where one does not, the way
-there is left out (`determinize.search`), so no text meets a limit; a note says that there may be such texts.
+there is left out (`determinize.search`), so no text meets a limit; a note says that there may be such texts. A complement of what
+is such a product itself would take in what is left out there, so it is a table or refused.
 """
 
 from __future__ import annotations
@@ -27,13 +28,21 @@ from ..base.errors import ConstraintLimit
 from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..grammar.expression import Grammar, Node
 from ..grammar.lowering_cache import shape_of
+from ..grammar.recursion import reachable
 from ..grammar.source import Limits
 from ..grammar.stopwatch import Stopwatch, hold
 from . import counted_tables, determinize
-from .automaton_cache import AUTOMATON_CACHE
 from .automaton_loops import measure
 from .counted_tables import HEADER, NO_ROOM, Table
-from .finite_automata import FiniteAutomaton, TooManyStates, complement, determinized, minimized, product
+from .finite_automata import (
+    AUTOMATON_CACHE,
+    FiniteAutomaton,
+    TooManyStates,
+    complement,
+    determinized,
+    minimized,
+    product,
+)
 from .machine import Machine
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
@@ -54,8 +63,10 @@ class Counted(NamedTuple):
 class Intersections:
     """Computes the intersections and complements of one grammar."""
 
-    def __init__(self, machine: Machine, grammar: Grammar, limits: Limits) -> None:
+    def __init__(self, machine: Machine, grammar: Grammar, limits: Limits, depths: NDArray[np.int32]) -> None:
+        """depths: [nodes] how many intersections and complements are inside one another there."""
         self._machine, self._grammar, self._limits = machine, grammar, limits
+        self._complemented = _complemented(grammar, depths)
         self._stopwatch = Stopwatch(limits, "computing intersections")
         self._most_states = limits.search_states
         self._num_in_vain = 0
@@ -67,18 +78,18 @@ class Intersections:
         """Prepare a BOTH or NEGATE node whose operands are measured: set what it begins with, its size and its cost. Raises
         `ConstraintLimit`."""
         claims = list(filter(None, map(self._grammar.claims.get, parts_of(self._grammar, node))))
-        are_several = any(len(keywords) > 1 for _, keywords in claims)
-        self._most_states = int(self._limits.search_states * (1 if are_several else SHARE_OF_ONE))
+        must_be_table = any(len(keywords) > 1 for _, keywords in claims) or node in self._complemented
+        self._most_states = int(self._limits.search_states * (1 if must_be_table else SHARE_OF_ONE))
         try:
             if excludes_words(self._grammar, node):
                 self._enter_product(node)
-            elif self._num_in_vain == MOST_IN_VAIN and not are_several:
+            elif self._num_in_vain == MOST_IN_VAIN and not must_be_table:
                 self._enter_products(node)
             else:
                 self._enter(node)
         except TooManyStates:
-            if are_several:
-                raise self._too_hard(*max(claims, key=lambda claim: len(claim[1]))) from None
+            if must_be_table:
+                raise self._too_hard(*max(claims, key=lambda claim: len(claim[1]), default=("#", ("pattern",)))) from None
             self._num_in_vain += 1
             self._enter_products(node)
             self._note(claims)
@@ -102,10 +113,10 @@ class Intersections:
 
     def _too_hard(self, path: str, keywords: tuple[str, ...]) -> ConstraintLimit:
         return ConstraintLimit(
-            "all that is said of one text takes too many states to be kept at once",
+            "what is said of one text takes too many states to be kept at once",
             limit="search_states", value=self._limits.search_states, path=path, keyword=", ".join(keywords),
-            instead="fewer or simpler patterns beside one another, above all without long counted repetitions such as .{5,50} "
-            "inside of them; or raise limits.search_states",
+            instead="fewer or simpler patterns beside or inside one another, above all without long "
+            "counted repetitions such as .{5,50} inside of them; or raise limits.search_states",
         )  # fmt: skip
 
     def _enter(self, node: Node) -> None:
@@ -232,6 +243,22 @@ class Intersections:
             if room == most:
                 raise TooManyStates
             room = min(8 * room, most)
+
+
+def _complemented(grammar: Grammar, depths: NDArray[np.int32]) -> set[Node]:
+    """The complements of something with intersections or complements in it, those, and the intersections of them.
+
+    depths: [nodes] how many intersections and complements are inside one another there.
+    """
+    seen: set[Node] = set()
+    found: set[Node] = set()
+    for node in map(Node, np.flatnonzero(depths).tolist()):  # parts before wholes
+        kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
+        if kind is Kind.NEGATE and depths[a] and Node(a) not in seen:
+            seen.update(reachable(grammar, Node(a), frozenset(seen)))
+        if kind is Kind.NEGATE and depths[a] or kind is Kind.BOTH and not found.isdisjoint((Node(a), Node(b))):
+            found.add(node)
+    return found | {node for node in seen if grammar.kind(node) in _BOOLEAN}
 
 
 def conjuncts(grammar: Grammar, node: Node) -> Iterator[Node]:

@@ -75,7 +75,7 @@ class Machine:
     @property
     def nbytes(self) -> int:
         """Bytes of memory in use. The array has room for more, in pages that have not been touched yet."""
-        return 4 * sum(in_use(self.n).values())
+        return 4 * self._arena.words_in_use
 
     def tables(self) -> dict[str, NDArray[np.int32]]:
         """All that the machine has found: copies of what is in use of every table, except those in REBUILT.

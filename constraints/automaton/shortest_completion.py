@@ -23,8 +23,6 @@ import numpy as np
 
 from ..base.kinds import INFINITE, CoverRow, Event, Kind, Supply
 from ..numba_support.jit import entry, inner
-from ..numba_support.record_access import words_at
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
 from .covers import price_of_cover, row_of_cover, settle_plan, sort_of
 from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from .nodes import EMPTY, Measure, digits_needed, least_sum, may_saturate, plus, times, tokens_for_copies, wide
@@ -35,26 +33,6 @@ NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
 MIN_BODY = 8  # shorter repetitions are measured as they are
 
 
-@entry(text="const int32[:]", region_end="const int32[:]", cost="int32[:]")
-def literal_costs(vocab_address, text, region_end, cost):
-    """Fill cost[i] with the least number of tokens that spell text[i:region_end[i]], the rest of the literal that byte
-    i is in (int32 arrays)."""
-    vocab = words_at(vocab_address)
-    trie = vocab[Header.TRIE]
-    nodes = vocab[trie + TrieRecord.NODES]
-    for i in range(text.size - 1, -1, -1):
-        best, node, j, end = INFINITE, -1, wide(i), wide(region_end[i])
-        while j < end:
-            node = child_of(vocab, trie, node, wide(text[j]))
-            if node < 0:
-                break
-            j += 1
-            first = nodes + NODE_WIDTH * node + 3
-            if vocab[first] != vocab[first + NODE_WIDTH]:
-                best = min(best, plus(1, 0 if j == end else wide(cost[j])))
-        cost[i] = best
-
-
 @entry(single="const bool[:]")
 def measure_shortest(arena_address, start, end, single):
     """Set size and cost of the nodes start..end (except products) from their children. Returns whether anything
@@ -62,7 +40,20 @@ def measure_shortest(arena_address, start, end, single):
 
     single[byte]: whether some token is exactly that byte.
     """
+    return measure_once(tables_at(arena_address), start, end, single)
+
+
+@entry(single="const bool[:]")
+def settle_shortest(arena_address, start, end, single):
+    """`measure_shortest`, until nothing changes: until the sizes of rules have settled."""
     m = tables_at(arena_address)
+    while measure_once(m, start, end, single):
+        pass
+
+
+@inner
+def measure_once(m, start, end, single):
+    """One pass of `measure_shortest`."""
     changed = False
     for i in range(start, end):
         kind, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b

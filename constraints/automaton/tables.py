@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import IntEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -265,6 +265,11 @@ HASHES = tuple(_HASH_SIZES)
 _COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
 FAULT_WORD = _HEADER + Counters.PLACES["fault"].at // 4  # of the array: `n` is the first table
 
+_IN_USE = tuple(  # words of the array, and how many words each counts, as `in_use` says
+    (_HEADER + Counters.PLACES[name].at // 4, words)
+    for name, words in (("nodes", NodeRecord.SIZE), ("states", StateRecord.SIZE + 256), ("pool", 1))
+)
+
 _FULL: dict[int, tuple[str, ...]] = {
     Fault.FULL_NODES: ("nodes",),
     Fault.FULL_POOL: ("pool",),
@@ -314,6 +319,11 @@ class Arena:
         return column(self.table(name), RECORDS[name], field)
 
     @property
+    def words_in_use(self) -> int:
+        """Of the tables that grow with what is made."""
+        return sum(words * self.array.item(word) for word, words in _IN_USE)
+
+    @property
     def n(self) -> Counters:
         return Counters(Words(self.table("n")))
 
@@ -348,14 +358,14 @@ class Arena:
             self.table(name)[: table.size] = table
 
     def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
-        offsets = np.cumsum([_HEADER, *sizes.values()])
+        offsets = list(accumulate(sizes.values(), initial=_HEADER))
         assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
-        self.array = reserved(int(offsets[-1]), _clean, tuple(offsets[: _CLEARED + 1].tolist()))
+        self.array = reserved(offsets[-1], _clean, tuple(offsets[: _CLEARED + 1]))
         self.address = int(self.array.ctypes.data)
         self.array[: len(offsets)] = offsets
         for name, word in _HASH_SIZES.items():
             self.array[word] = hash_sizes[name]
-        self._spans = dict(zip(FIELDS, pairwise(offsets.tolist()), strict=True))
+        self._spans = dict(zip(FIELDS, pairwise(offsets), strict=True))
 
 
 def column(words: NDArray[np.int32], of: type[Record], field: str) -> NDArray[Any]:
@@ -384,8 +394,9 @@ def _clean(array: NDArray[np.int32]) -> int:
     if offsets[0] == 0:
         return 0
     used = _used(array)
-    for name, start in zip(FIELDS, offsets, strict=True):
-        if name not in ("nodes", "states", "next", "pool"):  # written before they are read, and always in the same place
-            array[start : start + used[name]] = 0
-    array[:_HEADER] = 0
+    for name in HASHES:  # the others of fixed size are written before they are read, and always in the same place
+        start = offsets[FIELDS.index(name)]
+        array[start : start + used[name]] = 0
+    array[offsets[_CLEARED] : int(array[len(FIELDS)])] = 0
+    array[: _HEADER + Counters.SIZE] = 0
     return sum(used.values())

@@ -44,7 +44,7 @@ from ..base.errors import ConstraintError
 from ..base.kinds import UNBOUNDED, Event, Kind, Supply
 from ..base.utf8 import LAST_ASCII, Ranges, normalize
 from ..numba_support.divisors import COUNTS
-from ..vocabulary.vocabulary import token_spelling
+from ..vocabulary.vocabulary import Vocabulary, token_spelling
 from .copies import repeated
 from .emptiness import parts_without_empty, shows_empty
 from .store import EMPTY, FAIL, Edges, Node, NodeStore, Rule
@@ -63,7 +63,7 @@ class Grammar(NodeStore):
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
         *NodeStore.ATTRIBUTES, "labels", "claims", "notes", "residue", "search_share", "units", "segments", "only_json",
         "has_json_values",
-        "mixed_arrays", "special_tokens", "end_tokens", "spellings", "memo", "loops", "chain_ends", "_literals", "_unions",
+        "mixed_arrays", "special_tokens", "end_tokens", "vocabulary", "memo", "loops", "chain_ends", "_literals", "_unions",
         "_by_supply", "_steps", "_characters",
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ class Grammar(NodeStore):
         self.mixed_arrays = False  # whether arrays whose items must differ may stand in the same place as other arrays
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
-        self.spellings: Sequence[bytes | None] = ()  # of the vocabulary: what is read for each token; empty where none is known
+        self.vocabulary: Vocabulary | None = None
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
         self.loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}  # see `chains.loop`
         self.chain_ends: dict[tuple[int, bool, int, int, int, int, int], tuple[int, int, bool]] = {}  # see `chains.chain`
@@ -337,6 +337,11 @@ class Grammar(NodeStore):
             self.segments[rule] = segment
             end = self.memo[key] = self.call(rule)
         return self.seq(body, end)
+
+    @property
+    def spellings(self) -> Sequence[bytes | None]:
+        """Of the vocabulary what is read for each token; empty where none is known."""
+        return () if self.vocabulary is None else self.vocabulary.spellings
 
     def token(self, name: str) -> bytes | None:
         """The bytes that spell a special token of the vocabulary; b"" when it ends the output, None when there is none."""

@@ -1,7 +1,5 @@
-"""Facts about the graph of expressions: what the root can reach, left recursion, what calls rules; and a walk of it, parts first.
-
-A rule that calls itself before any byte is read would never be expanded to an end.
-"""
+"""Facts about the graph of expressions: what the root can reach, what is called first, what calls rules; and a walk of it, parts
+first."""
 
 from __future__ import annotations
 
@@ -17,30 +15,6 @@ _LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))
 _ALT, _BAG, _CALL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.BAG, Kind.CALL, Kind.REPEAT, Kind.SEQ))
 
 _WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION, Kind.COVER)))
-
-
-def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
-    """The name of a rule that can call itself without reading a byte, or None. empty: [nodes] contains the empty string."""
-    is_empty = empty.tolist()  # faster to index
-    calls = {rule: first_calls(grammar, body, is_empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
-    done: set[int] = set()
-    for origin in calls:
-        on_path: set[int] = set()
-        stack = [(origin, iter(calls[origin]))] if origin not in done else []
-        on_path.add(origin)
-        while stack:
-            rule, callees = stack[-1]
-            callee = next(callees, None)
-            if callee is None:
-                stack.pop()
-                on_path.discard(rule)
-                done.add(rule)
-            elif callee in on_path:
-                return grammar.rule_names[callee]
-            elif callee not in done and callee in calls:
-                on_path.add(callee)
-                stack.append((callee, iter(calls[callee])))
-    return None
 
 
 def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np.bool_]) -> list[int]:

@@ -49,7 +49,7 @@ class Source(Protocol):
 
 def is_source(value: object) -> TypeGuard[Source]:
     """Whether something is a constraint as written. A string can be lowered too, but not to a grammar."""
-    return isinstance(value, Source) and not isinstance(value, str | bytes | bytearray)
+    return callable(getattr(value, "lower", None)) and not isinstance(value, str | bytes | bytearray)
 
 
 def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:

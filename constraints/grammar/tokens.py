@@ -23,7 +23,7 @@ _BY_ID = re.compile(r"<\[(?P<but>\^?)(?P<ids>\*|\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(
 def tell_vocabulary(grammar: Grammar, vocabulary: Vocabulary) -> None:
     """Give a grammar what front ends may ask it about the vocabulary."""
     grammar.special_tokens, grammar.end_tokens = vocabulary.special_tokens, frozenset(vocabulary.eos_token_ids)
-    grammar.spellings = vocabulary.spellings
+    grammar.vocabulary = vocabulary
 
 
 def token_terminal(grammar: Grammar, spelling: str, budgets: Budgets, *, line: int, column: int) -> Node:

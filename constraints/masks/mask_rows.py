@@ -11,6 +11,8 @@ The others are made behind the last row, and stay there if they are new.
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,25 +125,32 @@ class MaskRows:
 
     def _new_region(self, rows: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
         """An empty region with room for so many rows, and that room. uint32 [rows, words]"""
-        parts = {
-            Region.INDEX: 2 * rows,
-            Region.KNOWN: 4 * rows,
-            Region.RECIPES: _RECIPE_WORDS * rows,
-            Region.EDITS: 4 * self._num_tokens + 64,  # registers look at all tokens twice, what makes more edits gives up
-            Region.ROWS: rows * self._words,
-        }
-        offsets = np.cumsum([_HEADER, *parts.values()])
-        region = reserved(int(offsets[-1]), _clean, ("rows", rows, self._words, self._num_tokens))
-        region[list(parts)] = offsets[:-1]
-        region[[Region.COUNT, Region.CAPACITY, Region.WORDS]] = 0, rows, self._words
-        region[[Region.INDEX_SIZE, Region.KNOWN_SIZE]] = parts[Region.INDEX], parts[Region.KNOWN]
-        region[Region.RECIPES_END] = region[Region.RECIPES]
-        return region, region[offsets[-2] :][: rows * self._words].view(np.uint32).reshape(rows, self._words)
+        header, size = _layout(rows, self._words, self._num_tokens)
+        region = reserved(size, _clean, ("rows", rows, self._words, self._num_tokens))
+        region[:_HEADER] = header
+        return region, region[header[Region.ROWS] :][: rows * self._words].view(np.uint32).reshape(rows, self._words)
 
     def _use(self, region: NDArray[np.int32], pool: NDArray[np.uint32]) -> None:
         self.address = int(region.ctypes.data)
         self._region, self._pool, self._rows = region, pool, pool.view()
         self._rows.setflags(write=False)
+
+
+@lru_cache(maxsize=64)
+def _layout(rows: int, words: int, num_tokens: int) -> tuple[list[int], int]:
+    """(header of an empty region with room for so many rows, words of the region)."""
+    parts = {
+        Region.INDEX: 2 * rows,
+        Region.KNOWN: 4 * rows,
+        Region.RECIPES: _RECIPE_WORDS * rows,
+        Region.EDITS: 4 * num_tokens + 64,  # registers look at all tokens twice, what makes more edits gives up
+        Region.ROWS: rows * words,
+    }
+    *starts, end = accumulate(parts.values(), initial=_HEADER)
+    header = dict.fromkeys(Region, 0) | dict(zip(parts, starts, strict=True))
+    header |= {Region.CAPACITY: rows, Region.WORDS: words, Region.RECIPES_END: header[Region.RECIPES]}
+    header |= {Region.INDEX_SIZE: parts[Region.INDEX], Region.KNOWN_SIZE: parts[Region.KNOWN]}
+    return list(header.values()), end
 
 
 def _clean(region: NDArray[np.int32]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ LINE_CHARACTERS: Ranges = intersect(JSON_CHARACTERS, invert(((0x2028, 0x2029),))
 _EAGER = {JSON_CHARACTERS: b"\\" + bytes(range(0x80, 0x100)), JSON_SPACE: b"", LINE_CHARACTERS: b"\\" + bytes(range(0x80, 0x100))}
 _WALKS_BEFORE_TABLES = 250  # masks made inside a class before its tables are worth their time and megabyte
 _MAX_BODIES = 64
+_MAX_ASKED = 4096  # classes of which it is kept whether a token is one of their characters
 
 
 class SharedVocabulary:
@@ -34,6 +35,7 @@ class SharedVocabulary:
         self._lock = threading.Lock()
         self._of_thread = threading.local()
         self._walked: dict[Ranges, int] = {}
+        self._has_character: dict[Ranges, bool] = {}
         path = stored_tables.path_of(vocabulary)
         kept = None if path is None else stored_tables.read(path, vocabulary)
         if kept is None:
@@ -94,6 +96,15 @@ class SharedVocabulary:
         body = self._bodies.get(ranges)
         return 1 if body is None else body.copies_per_token
 
+    def has_character(self, ranges: Ranges, find_out: Callable[[], bool]) -> bool:
+        """Whether some token is one character of a class, found out once."""
+        known = self._has_character.get(ranges)
+        if known is None:
+            if len(self._has_character) >= _MAX_ASKED:
+                self._has_character.clear()
+            known = self._has_character[ranges] = find_out()
+        return known
+
     def _build(self, ranges: Ranges, exits: Exits | None = None) -> None:
         body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
         self._offsets[ranges] = self.packed_vocabulary.body_class(ranges, body, exits)
@@ -106,6 +117,11 @@ class SharedVocabulary:
         is_token = np.diff(trie.first) > 0
         present[trie.byte[(trie.depth == 1) & is_token]] = True
         return present
+
+    @cached_property
+    def num_plain_bytes(self) -> int:
+        """How many printable characters of one byte that stand for themselves in JSON strings are tokens."""
+        return int(self.single_bytes[[byte for byte in range(0x20, 0x7F) if byte not in b'"\\']].sum())
 
     @cached_property
     def spells_every_byte(self) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwright.constraints.automaton.automaton_cache import AutomatonCache
-from maskwright.constraints.automaton.finite_automata import FiniteAutomaton, TooManyStates
+from maskwright.constraints.automaton.finite_automata import AutomatonCache, FiniteAutomaton, TooManyStates
 from maskwright.constraints.grammar.expression import Grammar, Node
 from maskwright.constraints.grammar.lowering_cache import shape_of
 
