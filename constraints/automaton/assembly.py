@@ -27,7 +27,7 @@ from .containment import CONTAINED
 from .intersections import Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
-from .tables import DEAD, FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, NodeRecord, Path, StateRecord
+from .tables import DEAD, FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, Judging, NodeRecord, Path, StateRecord, Step
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
@@ -136,6 +136,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
     n.free_names = _has_free_names(grammar, columns)
     n.free_items = _has_free_items(grammar, columns)
     n.only_json, n.mixed = grammar.only_json, grammar.mixed_arrays
+    n.has_unique = Event.ARRAY_OPEN in grammar.events
     n.calls = bool((columns[0] == _CALL).any())
     n.plain = int(shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum())
     n.nodes = n.num_static = len(grammar)
@@ -450,6 +451,8 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
         "path": Path.SIZE * (max_depth + 1),
         "ends": End.SIZE * MAX_ENDS,
+        "steps": Step.SIZE * (max_depth + 1),
+        "judging": Judging.SIZE,
         "requests": 2048,
         "contained": CONTAINED,
     }

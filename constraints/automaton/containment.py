@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..numba_support.record_access import record
+from ..numba_support.record_access import part
 from ..numba_support.records import Record, Words, several
 from .nodes import EMPTY, FAIL, NO_BODY, head_of, join, mix, repetition
 from .tables import Fault
@@ -50,7 +50,7 @@ class Comparison(Record):
 
 _WORDS = Comparison.SIZE
 _SCRATCH = _MOST_UNIONS * _WORDS
-comparison_at = record(Comparison)
+comparison_at = part(Comparison)
 
 
 @inner

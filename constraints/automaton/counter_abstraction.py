@@ -24,8 +24,7 @@ import numpy as np
 
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
-from ..numba_support.record_access import words_at
-from ..vocabulary.packed_vocabulary import Header
+from ..vocabulary.packed_records import vocab_at
 from .closures import ENDLESS
 from .counted_tables import Table, table_node
 from .determinize import SEARCH, push_request, serve_requests
@@ -63,10 +62,10 @@ def abstract_counts(arena_address, vocab_address, num_static, s):
     Products that were not searched before may raise FARTHEST, and `reach` with it: `reach` is final when the mask of
     the other state is known. The answer means nothing on a fault.
     """
-    m, vocab = tables_at(arena_address), words_at(vocab_address)
+    m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     found = np.zeros(NUM_FOUND, np.int64)
     found[Found.ROOM] = PLENTY
-    abstract, token = wide(s), vocab[Header.DEPTH]
+    abstract, token = wide(s), vocab.depth
     if m.states[s].frame == 0:
         abstract = abstract_state(m, wide(s), token, wide(num_static), found)
     else:

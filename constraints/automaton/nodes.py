@@ -58,9 +58,9 @@ def measured(m, node, measure):
 @inner
 def mix(a, b, c, d):
     """A 32-bit hash of four words."""
-    h = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b)
-    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(c)
-    h = (h ^ (h >> np.uint64(32))) * np.uint64(0x94D049BB133111EB) + np.uint64(d)
+    h = np.uint64(wide(a)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(wide(b))
+    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(wide(c))
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0x94D049BB133111EB) + np.uint64(wide(d))
     h = (h ^ (h >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(h >> np.uint64(33))
 

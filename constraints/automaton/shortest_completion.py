@@ -23,8 +23,7 @@ import numpy as np
 
 from ..base.kinds import INFINITE, CoverRow, Event, Kind, Supply
 from ..numba_support.jit import entry, inner
-from ..numba_support.record_access import words_at
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
+from ..vocabulary.packed_records import ROOT, child_of, ending_at, vocab_at
 from .covers import price_of_cover, row_of_cover, settle_plan, sort_of
 from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from .nodes import EMPTY, Measure, digits_needed, least_sum, may_saturate, plus, times, tokens_for_copies, wide
@@ -39,18 +38,16 @@ MIN_BODY = 8  # shorter repetitions are measured as they are
 def literal_costs(vocab_address, text, region_end, cost):
     """Fill cost[i] with the least number of tokens that spell text[i:region_end[i]], the rest of the literal that byte
     i is in (int32 arrays)."""
-    vocab = words_at(vocab_address)
-    trie = vocab[Header.TRIE]
-    nodes = vocab[trie + TrieRecord.NODES]
+    trie = vocab_at(vocab_address).trie
     for i in range(text.size - 1, -1, -1):
-        best, node, j, end = INFINITE, -1, wide(i), wide(region_end[i])
+        best, node, j, end = INFINITE, ROOT, wide(i), wide(region_end[i])
         while j < end:
-            node = child_of(vocab, trie, node, wide(text[j]))
+            node = child_of(trie, node, wide(text[j]))
             if node < 0:
                 break
             j += 1
-            first = nodes + NODE_WIDTH * node + 3
-            if vocab[first] != vocab[first + NODE_WIDTH]:
+            first, last = ending_at(trie, node)
+            if first != last:
                 best = min(best, plus(1, 0 if j == end else wide(cost[j])))
         cost[i] = best
 

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numba_support.pages import reserved
-from ..numba_support.record_access import record, view
+from ..numba_support.record_access import part, view
 from ..numba_support.records import Record, Records, View, Word, Words, byte, several
-from ..vocabulary.packed_vocabulary import SET_WORDS
+from ..vocabulary.packed_records import SET_WORDS
 
 DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
 STATE_BITS = 28  # a transition is (event << STATE_BITS) | state, or UNKNOWN
@@ -89,6 +89,7 @@ class Counters(Record, size=48):
     marked_inner: int
     free_items: int  # 1 when every further item of a unique array may be any string but finitely many
     mixed: int  # 1 when arrays whose items must differ may stand in the same place as other arrays
+    has_unique: int  # 1 when there are arrays whose items must differ
     calls: int  # 1 when rules are called, so that stacks may grow
     parts: int  # of unions that were looked at
     strategies_off: int  # bits of `Strategy` (strategy_contract.py) that are left out
@@ -187,7 +188,7 @@ class Uniform(Record):
 class BodyClass(Record, size=8):
     """A set of characters that a node repeats."""
 
-    first_bytes: Words = several(SET_WORDS)  # see packed_vocabulary.py
+    first_bytes: Words = several(SET_WORDS)  # see packed_records.py
     tables: int  # offset of its tables in the packed vocabulary, 0 when it has none
 
 
@@ -200,15 +201,57 @@ class Path(Record, size=8):
     other: int  # the other state, of a walk of two
 
 
+class Step(Record):
+    """What a walk with a register knows at one depth of the trie (judging.py)."""
+
+    node: int  # of the trie
+    byte: int  # read there
+    event: int  # of that byte
+    state: int  # behind it
+    known: int  # the register after the first `since` bytes
+    since: int
+    origin: int  # the register whose candidates are those here, 0 without candidates
+    narrowed: int  # 1 when a repeated item has ended some alternatives
+    extra: int  # what the register adds to the cost of the tokens that end here
+
+
+class Judging(Record, size=16):
+    """Where a walk with a register is, what it is for, and what it has found."""
+
+    way: int  # a `WalkMode`
+    clears: int  # 1 when tokens that the register refuses are to be cleared
+    fills: int  # 1 when the states behind tokens are wanted
+    lists: int  # 1 when unsettled tokens are wanted
+    least: int  # cost behind a token that is not unsettled
+    cleared: int  # tokens
+    num_unsettled: int  # tokens
+    marked: int  # the register whose candidates are marked
+    epoch: int  # in which they are, 0 without any
+    is_inner: int  # see `mark_candidates`
+    tested: int  # the state that was last looked at,
+    loops: int  # and whether it is inside of a string without an end
+
+
+class Unsettled(Record):
+    """A token for which a search has to find out how many tokens suffice to finish behind it."""
+
+    position: int  # in the order of the trie that was walked
+    token_id: int
+    state: int
+    held: int  # the register
+    extra: int  # `ExtraCost`
+
+
 # How many words they take, for loops.
 NODE_WORDS, CLOSURE_WORDS, FRAME_WORDS = NodeRecord.SIZE, Closure.SIZE, Frame.SIZE
-ENDS_WORDS, END_WORDS, UNIFORM_WORDS = Ends.SIZE, End.SIZE, Uniform.SIZE
+ENDS_WORDS, END_WORDS, UNIFORM_WORDS, UNSETTLED_WORDS = Ends.SIZE, End.SIZE, Uniform.SIZE, Unsettled.SIZE
 
-closure_at = record(Closure)
-frame_at = record(Frame)
-ends_at = record(Ends)
-end_at = record(End)
-uniform_at = record(Uniform)
+closure_at = part(Closure)
+frame_at = part(Frame)
+ends_at = part(Ends)
+end_at = part(End)
+uniform_at = part(Uniform)
+unsettled_at = part(Unsettled)
 
 
 # -- tables -------------------------------------------------------------------------------------------------------------
@@ -230,6 +273,8 @@ class Tables(View):
     items: Words  # scratch: items of the state being made
     path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
     ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
+    steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
+    judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
     contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py
     # static parts of the grammar

@@ -30,24 +30,24 @@ from ..automaton.states import framed, inner_of, intern_state, items_of, tail_of
 from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault
 from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import ClassRecord, Header, first_ascii
+from ..vocabulary.packed_records import first_ascii
 
 _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a repetition
 
 
 @inner
-def saturate_class(m, vocab, class_tables, s):
+def saturate_class(m, tables, s):
     """The state in which the repetitions of the body class of `s` are endless, if only tokens made of the class are
-    long enough to tell the two apart; DEAD when there is none, and on a fault. tables: those of the class in the packed vocabulary.
+    long enough to tell the two apart; DEAD when there is none, and on a fault. tables: those of the class.
 
-    A token that leaves the class has at most LONGEST_OUTSIDE characters, unless a control character ends it; so no control
+    A token that leaves the class has at most `longest_outside` characters, unless a control character ends it; so no control
     character may be allowed behind a character of the body.
     """
-    body, longest_outside = m.states[s].body_class, vocab[class_tables + ClassRecord.LONGEST_OUTSIDE]
+    body, longest_outside = m.states[s].body_class, tables.longest_outside
     if (
         m.states[s].max_chars >= ENDLESS
         or m.states[s].max_chars <= longest_outside
-        or not ends_at_controls(m, vocab, class_tables, s)
+        or not ends_at_controls(m, tables, s)
     ):
         return DEAD
     start, length = items_of(m, s)
@@ -93,9 +93,9 @@ def saturate_class_item(m, item, body, longest_outside):
 
 
 @inner
-def ends_at_controls(m, vocab, class_tables, s):
+def ends_at_controls(m, tables, s):
     """Whether no control character may come behind a character of the body class in a state. False on a fault."""
-    first = first_ascii(vocab, class_tables)
+    first = first_ascii(tables)
     if first == 0x80:
         return False
     after = m.next[s * 256 + first]
@@ -137,7 +137,7 @@ def saturate_items(m, vocab, s):
     start, length = m.states[s].start, m.states[s].length
     if m.states[s].frame != 0 or length > _MAX_ITEMS:
         return s
-    items, token, max_chars = np.empty(_MAX_ITEMS, np.int64), vocab[Header.DEPTH], m.states[s].max_chars
+    items, token, max_chars = np.empty(_MAX_ITEMS, np.int64), vocab.depth, m.states[s].max_chars
     for j in range(length):
         item = m.pool[start + j]
         if m.nodes[head_of(m, item)].kind == Kind.PRODUCT:

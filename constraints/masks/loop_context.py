@@ -15,7 +15,7 @@ from ..automaton.states import items_of, plain_items, state_of
 from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import TrieRecord, child_of, first_ascii
+from ..vocabulary.packed_records import ROOT, ROOT_TABLE, child_of, first_ascii
 
 _FEW = 8  # items of a state that are compared; of one behind a character, where there are more few tokens reach them
 
@@ -104,7 +104,7 @@ def overlaps(m, own, node):
 
 
 @inner
-def exit_state_of(m, vocab, trie, state):
+def exit_state_of(m, trie, state):
     """(exit state, n): a suffix of the trie that leaves the body of `state` behind n characters or more is read as from
     the exit state, wherever in the body it begins. (DEAD, 0) where there is no such state, and on a fault. For states
     where `is_body_exclusive`.
@@ -125,22 +125,22 @@ def exit_state_of(m, vocab, trie, state):
         more = leading_copies(m, rest, body)
         following = state_of(m, after_leading_copies(m, rest, body))
         low = 0 if more == 0 else m.nodes[head_of(m, rest)].b
-        is_alike = low == 0 and leave_alike(m, vocab, trie, state, own, following)
+        is_alike = low == 0 and leave_alike(m, trie, state, own, following)
         is_short = low > 0 or plain_items(m, following)[1] <= _FEW
         if not is_alike and is_short and more + 1 == max_chars and is_only_way(m, state, own):
-            is_closed = leave_alike(m, vocab, trie, state, own, DEAD)
+            is_closed = leave_alike(m, trie, state, own, DEAD)
             return (following, 1 + low) if is_closed else (DEAD, 0)
-        if not is_alike and (low == 0 or not leave_alike(m, vocab, trie, state, own, following)):
+        if not is_alike and (low == 0 or not leave_alike(m, trie, state, own, following)):
             return DEAD, 0
         is_left_anywhere = is_left_anywhere or (more + 1 == max_chars and low == 0)
     return (state if is_left_anywhere else DEAD), 0
 
 
 @inner
-def is_loop(m, vocab, class_tables, state):
+def is_loop(m, tables, state):
     """Whether all characters of a state's body lead back to the state. For states where `is_body_exclusive`: there one character
     tells. False where none of them is ASCII, and on a fault."""
-    first = first_ascii(vocab, class_tables)
+    first = first_ascii(tables)
     if m.states[state].max_chars < ENDLESS or first == 0x80:
         return False
     after = m.next[state * 256 + first]
@@ -160,19 +160,19 @@ def is_only_way(m, state, own):
 
 
 @inner
-def leave_alike(m, vocab, trie, state, own, following):
+def leave_alike(m, trie, state, own, following):
     """Whether two states go to the same states on the first bytes of the suffixes in a trie, which the leaf `own` does
     not read.
 
     False on a fault.
     """
-    if have_same_ways(m, vocab, trie, state, following, own) and have_same_ways(m, vocab, trie, following, state, own):
+    if have_same_ways(m, trie, state, following, own) and have_same_ways(m, trie, following, state, own):
         return True
-    return begin_alike(m, vocab, trie, state, following)
+    return begin_alike(m, trie, state, following)
 
 
 @inner
-def have_same_ways(m, vocab, trie, state, other, own):
+def have_same_ways(m, trie, state, other, own):
     """Whether all items of `state` are items of `other`, apart from those that begin with `own`, or with a literal that
     no suffix begins with. False also where it is not looked at: for frames and for many items."""
     start, length = m.states[state].start, m.states[state].length
@@ -184,7 +184,7 @@ def have_same_ways(m, vocab, trie, state, other, own):
         node = head_of(m, item)
         if node == own:
             continue
-        if m.nodes[node].kind == Kind.LITERAL and child_of(vocab, trie, -1, m.text[m.nodes[node].a]) < 0:
+        if m.nodes[node].kind == Kind.LITERAL and child_of(trie, ROOT, m.text[m.nodes[node].a]) < 0:
             continue
         while k < end and m.pool[k] < item:  # they are sorted
             k += 1
@@ -194,11 +194,11 @@ def have_same_ways(m, vocab, trie, state, other, own):
 
 
 @inner
-def begin_alike(m, vocab, trie, state, other):
+def begin_alike(m, trie, state, other):
     """Whether two states go to the same states on the first bytes of a trie. False on a fault."""
-    children = vocab[trie + TrieRecord.CHILDREN] + 256  # of the root
+    children = trie.children + 256 * ROOT_TABLE
     for byte in range(256):
-        if vocab[children + byte] == 0:
+        if children[byte] == 0:
             continue
         s, after = m.next[state * 256 + byte], m.next[other * 256 + byte]
         if s == UNKNOWN:

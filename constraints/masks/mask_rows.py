@@ -15,11 +15,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from ..automaton.nodes import wide
 from ..numba_support.jit import entry, inner
 from ..numba_support.pages import reserved
-from ..numba_support.record_access import record, words_at
-from ..numba_support.records import Record
-from ..vocabulary.packed_vocabulary import Header
+from ..numba_support.record_access import part, words_at
+from ..numba_support.records import Record, bits
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
 COMPARED_WORDS = 256  # words compared at a time
@@ -64,8 +64,16 @@ class Recipe(Record):
     accepts: int  # whether EOS is allowed
 
 
-RECIPE_HEADER = Recipe.SIZE
-recipe_at = record(Recipe)
+class Edit(Record):
+    """A range of tokens, by their places in the packed vocabulary."""
+
+    start: int = bits(31)
+    survive: int = bits(1, above=31)  # 0 where they do not
+    end: int
+
+
+RECIPE_HEADER, EDIT_WORDS = Recipe.SIZE, Edit.SIZE
+recipe_at, edit_at = part(Recipe), part(Edit)
 
 
 class MaskRows:
@@ -166,29 +174,29 @@ def begin(rows, base_row, base_slice):
 def set_tokens(rows, start, end):
     """Note an edit: the tokens start..end of the packed vocabulary survive."""
     if start < end:
-        edit(rows, start, end)
+        edit(rows, start, end, 1)
 
 
 @inner
 def clear_tokens(rows, start, end):
     """Note an edit: the tokens start..end of the packed vocabulary do not survive."""
     if start < end:
-        edit(rows, ~start, end)
+        edit(rows, start, end, 0)
 
 
 @inner
-def edit(rows, start, end):
+def edit(rows, start, end, survive):
     """Append an edit to the recipe, if there is room."""
     if not has_too_many_edits(rows):
-        at = rows[Region.EDITS] + rows[Region.NUM_EDITS]
-        rows[at], rows[at + 1] = start, end
-        rows[Region.NUM_EDITS] += 2
+        made = edit_at(rows + rows[Region.EDITS] + rows[Region.NUM_EDITS])
+        made.start, made.survive, made.end = start, survive, end
+        rows[Region.NUM_EDITS] += EDIT_WORDS
 
 
 @inner
 def has_too_many_edits(rows):
     """Whether there is no room for another edit, so that some may be missing."""
-    return rows[Region.EDITS] + rows[Region.NUM_EDITS] + 2 > rows[Region.ROWS]
+    return rows[Region.EDITS] + rows[Region.NUM_EDITS] + EDIT_WORDS > rows[Region.ROWS]
 
 
 @inner
@@ -222,11 +230,11 @@ def find_or_make(rows, vocab, accepts, completable):
 @inner
 def recipe_key(rows, accepts):
     """A hash of the recipe that is being written."""
-    base = rows[Region.BASE_SLICE] if rows[Region.BASE_ROW] == 0 else ~rows[Region.BASE_ROW]
-    h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (np.uint64(wide(rows[Region.BASE_SLICE])) * np.uint64(2) + np.uint64(wide(accepts))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ np.uint64(wide(rows[Region.BASE_ROW]))) * np.uint64(0x94D049BB133111EB)
     h ^= h >> np.uint64(29)
     for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS]):
-        h = (h ^ np.uint64(rows[k])) * np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ np.uint64(wide(rows[k]))) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(29)
     return np.int64(h >> np.uint64(33))
 
@@ -257,25 +265,29 @@ def make(rows, vocab, accepts, completable):
     elif rows[Region.BASE_SLICE] != 0:
         base = rows[Region.BASE_SLICE]
         for k in range(words):
-            rows[mask + k] = vocab[base + k]
+            rows[mask + k] = vocab.array[base + k]
     else:
         for k in range(words):
             rows[mask + k] = 0
-    for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS], 2):
-        if rows[k] >= 0:
-            for i in range(rows[k], rows[k + 1]):
-                rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
+    for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS], EDIT_WORDS):
+        made = edit_at(rows + k)
+        if made.survive:
+            for place in range(made.start, made.end):
+                token = vocab.array[place]
+                rows[mask + (token >> 5)] |= bit(token)
         else:
-            for i in range(~rows[k], rows[k + 1]):
-                rows[mask + (vocab[i] >> 5)] &= ~bit(vocab[i])
+            for place in range(made.start, made.end):
+                token = vocab.array[place]
+                rows[mask + (token >> 5)] &= ~bit(token)
     if completable != 0:
         confined = words_at(completable)
         for k in range(words):
             rows[mask + k] &= confined[k]
-    for i in range(vocab[Header.EOS], vocab[Header.EOS] + vocab[Header.NUM_EOS]):
-        rows[mask + (vocab[i] >> 5)] &= ~bit(vocab[i])
+    for place in range(vocab.eos, vocab.eos + vocab.num_eos):
+        token = vocab.array[place]
+        rows[mask + (token >> 5)] &= ~bit(token)
         if accepts:
-            rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
+            rows[mask + (token >> 5)] |= bit(token)
     return keep(rows)
 
 

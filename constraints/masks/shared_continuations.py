@@ -117,7 +117,7 @@ def note_end(m, trie, node):
     if m.n.notes_ends == 1 and m.n.num_ends <= MAX_ENDS:
         if m.n.num_ends < MAX_ENDS:
             end = m.ends[m.n.num_ends]
-            end.trie, end.node, end.token, end.offset = trie, node, 0, 0
+            end.trie, end.node, end.token, end.offset = trie.place, node, 0, 0
         m.n.num_ends += 1
 
 

@@ -24,24 +24,23 @@ from ..automaton.states import items_of, state_of
 from ..automaton.tables import DEAD, STATE_BITS, UNIFORM_WORDS, UNKNOWN, Fault, uniform_at
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import FIRST_LEAD, SET_WORDS, is_inside
+from ..vocabulary.packed_records import FIRST_LEAD, SET_WORDS, is_inside
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 
 
 @inner
-def survives(m, vocab, shape, height, s, first):
-    """Whether all strings of at most `height` characters that begin with the bytes in a shape's set survive from the
-    state `s`.
+def survives(m, shape, s, first):
+    """Whether all strings of the characters of a shape, as many as it says, survive from the state `s`.
 
     first: see `is_inside`. False also where that is not known, because characters may survive that lead to different
     states; and on a fault.
     """
-    for _ in range(height):
+    for _ in range(shape.height):
         if not knows_uniform(m, s):
             return False
         uniform = uniform_of(m, s)
-        if not is_inside(vocab, shape, uniform.first_bytes, first):
+        if not is_inside(shape.first_bytes, uniform.first_bytes, first):
             return False
         if uniform.following == s:
             return True

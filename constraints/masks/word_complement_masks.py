@@ -17,7 +17,7 @@ from ..automaton.states import framed, plain_items, state_of, tail_of
 from ..automaton.tables import DEAD, Fault
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
+from ..vocabulary.packed_records import ROOT, below, child_of
 from .mask_rows import clear_tokens
 
 
@@ -50,12 +50,11 @@ def clear_words(m, vocab, rows, unlisted):
 def clear_spelled(vocab, rows, text, size, last):
     """Note that tokens which begin with the bytes text[:size], and then the byte `last` unless that is -1, do not
     survive."""
-    trie, node = vocab[Header.TRIE], -1
-    nodes, order = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER]
+    trie, node = vocab.trie, ROOT
     for k in range(size if last < 0 else size + 1):
-        node = child_of(vocab, trie, node, text[k] if k < size else last)
+        node = child_of(trie, node, text[k] if k < size else last)
         if node < 0:
             return
     if node >= 0:
-        skip = vocab[nodes + NODE_WIDTH * node + 2]
-        clear_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * skip + 3])
+        start, end = below(trie, node)
+        clear_tokens(rows, start, end)

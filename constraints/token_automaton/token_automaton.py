@@ -28,7 +28,7 @@ from ..masks import trie_walk
 from ..masks.mask_rows import MaskRows
 from ..masks.strategy_contract import Strategy
 from ..uniqueness import duplicate_masks, register_product, seen_values
-from ..uniqueness.duplicate_masks import WalkMode
+from ..uniqueness.judging import WalkMode
 from ..uniqueness.seen_values import TextMode
 from ..vocabulary.char_class_tables import SubTrie
 from ..vocabulary.shared_vocabulary import SharedVocabulary
@@ -53,7 +53,7 @@ EVERY_BYTE = SubTrie(  # a trie of 256 tokens
 class Unsettled(NamedTuple):
     """A token for which a search has to find out how many tokens suffice to finish behind it."""
 
-    position: int  # in the order of the trie that was walked; of `unsettled_tokens` without meaning
+    position: int  # in the order of the trie of all tokens; of `unsettled_tokens` without meaning
     token_id: int
     state: State
     held: int
@@ -119,7 +119,6 @@ class TokenAutomaton:
             self._machine = restore(grammar, self._body_classes, shared_vocabulary, limits, tables)
             self.rows.fill(found[_ROWS])
         self._atlas = shared_vocabulary.packed_vocabulary.address
-        self._has_items = int(Event.ARRAY_OPEN in grammar.events)
         self._spells_every_byte = shared_vocabulary.spells_every_byte
         self.start: State = int(self._machine.call(determinize.start_state, root))
         if self.start == DEAD:
@@ -243,7 +242,7 @@ class TokenAutomaton:
         completable = 0 if confined is None else int(confined.ctypes.data)
         while True:
             number, wanted = self._machine.call(
-                masking.mask_row, self._atlas, self.rows.address, state, held, self._has_items, completable
+                masking.mask_row, self._atlas, self.rows.address, state, held, completable
             )
             if wanted != NO_CLASS:
                 self._build_tables(wanted - 1)
@@ -339,15 +338,15 @@ class TokenAutomaton:
         count, least = self._machine.call(
             duplicate_masks.judge, self._atlas, state, held, way, none, none, self.shared_vocabulary.unsettled_room
         )
-        return NextCosts(int(least), self.shared_vocabulary.unsettled_room[1:, :count].copy())
+        return NextCosts(int(least), self.shared_vocabulary.unsettled_room[:count, 1:].T.copy())
 
     def unsettled_tokens(self, state: State, held: int) -> list[Unsettled]:
         """The unsettled tokens of `judge`, found faster, without their positions. The row of the state has to be known."""
-        asked = (self._atlas, state, held, self._has_items, self.shared_vocabulary.unsettled_room)
+        asked = (self._atlas, state, held, self.shared_vocabulary.unsettled_room)
         return self._unsettled(self._machine.call(duplicate_masks.unsettled_tokens, *asked))
 
     def _unsettled(self, count: int) -> list[Unsettled]:
-        return [Unsettled(*column) for column in self.shared_vocabulary.unsettled_room[:, :count].T.tolist()]
+        return [Unsettled(*one) for one in self.shared_vocabulary.unsettled_room[:count].tolist()]
 
     @cached_property
     def most_extra(self) -> int:

@@ -18,7 +18,7 @@ from ..automaton.nodes import mix
 from ..automaton.tables import Fault
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import child_of
+from ..vocabulary.packed_records import child_of
 from .seen_values import CONTAINER, EMPTY_WORD, NIL, begins, is_in_key, is_recorded
 
 
@@ -198,13 +198,13 @@ def candidate_word(m, word, byte, epoch):
 
 
 @inner
-def next_along_candidates(m, vocab, trie, node, seen, byte):
+def next_along_candidates(m, trie, node, seen, byte):
     """The first child of a trie node, by `byte` or a later one, by which a text goes on along its candidates; -1 if there
     is none."""
     best, child, candidate = CONTAINER, -1, m.nodes[m.nodes[seen].c].first_candidate
     while candidate != NIL:
         if byte <= m.nodes[candidate].b < best:
-            found = child_of(vocab, trie, node, m.nodes[candidate].b)
+            found = child_of(trie, node, m.nodes[candidate].b)
             if found >= 0:
                 best, child = m.nodes[candidate].b, found
         candidate = m.nodes[candidate].next_candidate

@@ -27,10 +27,10 @@ from ..automaton.states import after_text, items_of, state_of_all
 from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
 from ..automaton.unions import append_parts
 from ..base.kinds import INFINITE, Event, Kind
-from ..masks.trie_walk import token_bytes
 from ..masks.uniform_transitions import FIRST_PRINTABLE
 from ..numba_support.jit import entry, inner
-from ..numba_support.record_access import pointer, words_at
+from ..numba_support.record_access import pointer
+from ..vocabulary.packed_records import token_bytes, vocab_at
 from .duplicate_candidates import candidate_word, mark_candidates
 from .seen_values import (
     EMPTY_WORD,
@@ -218,11 +218,11 @@ def run_remembering(arena_address, state, seen, data):
 @entry
 def advance_remembering(arena_address, vocab_address, state, seen, token):
     """(state, register) behind a token; state DEAD when it does not survive. The caller looks for faults."""
-    m, vocab = tables_at(arena_address), words_at(vocab_address)
+    m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     start, end = token_bytes(vocab, token)
     if start == end:
         return DEAD, REPEATED
-    after, kept, _ = run_bytes_remembering(m, state, seen, vocab, start, end)
+    after, kept, _ = run_bytes_remembering(m, state, seen, vocab.text, start, end)
     return after, kept
 
 
