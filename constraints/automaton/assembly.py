@@ -27,7 +27,20 @@ from .containment import CONTAINED
 from .intersections import Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
-from .tables import DEAD, FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, Judging, NodeRecord, Path, StateRecord, Step
+from .tables import (
+    DEAD,
+    FIELDS,
+    MAX_ENDS,
+    Arena,
+    BodyClass,
+    Counters,
+    End,
+    Judging,
+    NodeRecord,
+    Path,
+    StateRecord,
+    Step,
+)
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096

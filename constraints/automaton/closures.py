@@ -18,9 +18,10 @@ from __future__ import annotations
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .containment import without_contained
+from .counted_tables import is_table
 from .covers import cover_behind, cover_behind_watch, open_cover
 from .member_walks import left_behind, open_walk
-from .nodes import EMPTY, FAIL, NO_BODY, after_one_copy, head_of, join, open_bag, open_multiple, push_work
+from .nodes import EMPTY, FAIL, NO_BODY, after_one_copy, head_of, join, open_bag, open_fraction, open_multiple, push_work
 from .sets import sort_unique
 from .tables import CLOSURE_WORDS, Fault, closure_at
 from .unions import merge
@@ -74,7 +75,7 @@ def make_closure(m, continuation, scratch):
         elif reads_bytes(kind) or (head == EMPTY and tail == EMPTY):
             m.pool[first + count] = join(m, head, tail)
             count += 1
-            if (kind == Kind.PRODUCT or kind == Kind.TABLE) and m.nodes[head].size == 0:
+            if (kind == Kind.PRODUCT or is_table(kind)) and m.nodes[head].size == 0:
                 depth = push_work(m, tail, depth)
             elif kind == Kind.WATCH and m.states[m.nodes[head].a].accept == 1:
                 depth = expand(m, cover_behind_watch(m, head), tail, depth, expanded)
@@ -110,6 +111,8 @@ def make_closure(m, continuation, scratch):
             depth = expand(m, left, tail, depth, expanded)
         elif kind == Kind.MULTIPLE:
             depth = open_multiple(m, head, tail, depth)
+        elif kind == Kind.FRACTION:
+            depth = open_fraction(m, head, tail, depth)
         elif kind == Kind.BOTH or kind == Kind.NEGATE:
             depth = expand(m, m.nodes[head].entry_product, tail, depth, expanded)
         elif head == EMPTY:
@@ -198,7 +201,7 @@ def push_open(m, node, top):
 @inner
 def reads_bytes(kind):
     """Whether nodes of a kind are leaves, which read bytes themselves."""
-    is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE
+    is_boolean = kind == Kind.PRODUCT or is_table(kind)
     return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.UNLISTED or is_boolean or kind == Kind.WATCH
 
 

@@ -26,6 +26,7 @@ from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from ..numba_support.record_access import part
 from ..numba_support.records import Record, Words, several
+from .counted_tables import is_table
 from .nodes import EMPTY, FAIL, NO_BODY, head_of, join, mix, repetition
 from .tables import Fault
 
@@ -166,7 +167,7 @@ def go_on(m, here, rest):
 def may_contain(m, larger, smaller):
     """Whether it is worth looking: the end of a product, table or watch is an item of its own, and a size may not be known yet."""
     kind = m.nodes[head_of(m, larger)].kind
-    is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE or kind == Kind.WATCH
+    is_boolean = kind == Kind.PRODUCT or is_table(kind) or kind == Kind.WATCH
     return not is_boolean and m.nodes[larger].size <= m.nodes[smaller].size
 
 
@@ -253,4 +254,4 @@ def may_be_passed(m, head):
         return False
     kind = m.nodes[head].kind
     is_end = kind == Kind.CALL and m.rules[m.nodes[head].a] == EMPTY
-    return kind != Kind.PRODUCT and kind != Kind.TABLE and not is_end
+    return kind != Kind.PRODUCT and not is_table(kind) and not is_end

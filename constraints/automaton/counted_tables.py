@@ -9,7 +9,7 @@ and a count: a leaf that reads one byte after another.
     distances of (none yet, found)     count 2: 1, 1    count 4: 1, 0    count 5: never, 0
 
 Of counts that are far from both bounds the distances are the same, and they are kept once. As long as no token can leave such a
-run of counts, all of them have the same mask, that of a node whose count stands still: c = -1 - count.
+run of counts, all of them have the same mask, that of a STANDING node, whose count stands still.
 
 The functions that read tables are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
@@ -166,7 +166,7 @@ def reserve(arena_address, num_words):
 def enter_table(arena_address, node, table, start):
     """Let a BOTH or NEGATE node be the table at a place in `pool`, from the state `start`; set its size and cost."""
     m = tables_at(arena_address)
-    leaf = table_node(m, table, start, 0)
+    leaf = table_node(m, Kind.TABLE, table, start, 0)
     if m.n.fault == Fault.NONE:
         m.nodes[node].entry_product = leaf
         m.nodes[node].size = m.nodes[leaf].size if leaf != FAIL else INFINITE
@@ -177,9 +177,14 @@ def enter_table(arena_address, node, table, start):
 
 
 @inner
+def is_table(kind):
+    """Whether a node is a table, with a count that moves or stands still."""
+    return kind == Kind.TABLE or kind == Kind.STANDING
+
+
+@inner
 def place_of(table, count):
-    """The place of a count, or of one that stands still. table: where it begins in the arena."""
-    count = count if count >= 0 else -1 - count
+    """The place of a count. table: where it begins in the arena."""
     low, alike = table[Table.LOW], table[Table.ALIKE]
     return count if count <= low else low if count <= alike else low + count - alike
 
@@ -194,19 +199,17 @@ def distance_of(table, state, count):
 @inner
 def run_of(table, count):
     """How many counts follow at which the same states end and can be completed."""
-    if count < 0:
-        return ALWAYS
     alike = table[Table.ALIKE]
     run = table[table[Table.RUN] + place_of(table, count)]
     return run + (alike - count if table[Table.LOW] <= count <= alike else 0)
 
 
 @inner
-def after_letter(table, state, count, letter):
+def after_letter(table, kind, state, count, letter):
     """(state, count) behind a letter; the state is DEAD where no text is left."""
     word = table[table[Table.NEXT] + state * table[Table.NUM_LETTERS] + letter]
     target = word >> 1
-    if word & 1 and count >= 0:
+    if word & 1 and kind == Kind.TABLE:
         if count < table[Table.LAST]:
             count += 1
         elif table[Table.STAYS] == 0:
@@ -217,26 +220,27 @@ def after_letter(table, state, count, letter):
 
 
 @inner
-def table_node(m, place, state, count):
-    """The TABLE node of a state and a count, with its size and cost; EMPTY where no more may come, FAIL where no text is
+def table_node(m, kind, place, state, count):
+    """The TABLE or STANDING node of a state and a count, with its size and cost; EMPTY where no more may come, FAIL where no text is
     left, and on a fault."""
     table = m.pool + place
     distance = distance_of(table, state, count) if state != DEAD else INFINITE
     if distance >= INFINITE:
         return FAIL
-    if distance == 0 and not goes_on(table, state, count):
+    if distance == 0 and not goes_on(table, kind, state, count):
         return EMPTY
-    node = intern_node(m, Kind.TABLE, place, state, count)
+    node = intern_node(m, kind, place, state, count)
     if node != FAIL and m.nodes[node].size == UNKNOWN:
         m.nodes[node].size = m.nodes[node].cost = distance
-        m.nodes[node].may_saturate = 1 if count >= 0 else 0
+        m.nodes[node].may_saturate = kind == Kind.TABLE
     return node
 
 
 @inner
-def goes_on(table, state, count):
+def goes_on(table, kind, state, count):
+    """Whether a text may go on."""
     for letter in range(table[Table.NUM_LETTERS]):
-        target, _ = after_letter(table, state, count, letter)
+        target, _ = after_letter(table, kind, state, count, letter)
         if target != DEAD:
             return True
     return False
@@ -246,7 +250,7 @@ def goes_on(table, state, count):
 def table_after(m, node, byte):
     """(follow, low, high): the node behind a byte, FAIL where it is not read, and the interval of bytes with the same
     answer."""
-    place, state, count = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
+    kind, place = m.nodes[node].kind, m.nodes[node].a
     table = m.pool + place
     letters = table + Table.LETTERS
     letter = letters[byte]
@@ -255,28 +259,30 @@ def table_after(m, node, byte):
         low -= 1
     while high < 255 and letters[high + 1] == letter:
         high += 1
-    target, later = after_letter(table, state, count, letter)
-    return table_node(m, place, target, later), low, high
+    target, later = after_letter(table, kind, m.nodes[node].b, m.nodes[node].c, letter)
+    return table_node(m, kind, place, target, later), low, high
 
 
 @inner
 def mark_table(m, node, row):
-    """Mark the bytes that a TABLE node reads as UNKNOWN in the transitions at `row`."""
+    """Mark the bytes that a table reads as UNKNOWN in the transitions at `row`."""
+    kind, state, count = m.nodes[node].kind, m.nodes[node].b, m.nodes[node].c
     table = m.pool + m.nodes[node].a
-    state, count = m.nodes[node].b, m.nodes[node].c
     for byte in range(256):
-        target, _ = after_letter(table, state, count, table[Table.LETTERS + byte])
+        target, _ = after_letter(table, kind, state, count, table[Table.LETTERS + byte])
         if target != DEAD:
             row[byte] = UNKNOWN
 
 
 @inner
 def standing_still(m, node, enough):
-    """A TABLE node with the mask of `node`, the same one for all counts that `enough` more cannot bring to a count that is not
+    """A node with the mask of `node`, a table, the same one for all counts that `enough` more cannot bring to a count that is not
     alike; `node` itself where it is nearer."""
     place, state, count = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
     run = run_of(m.pool + place, count)
-    if count < 0 or run < enough:
+    if m.nodes[node].kind == Kind.STANDING or run < enough:
         return node
-    last_alike = m.pool[place + Table.LAST] if run >= ALWAYS else -1 - (count + run)
-    return node if last_alike == count else table_node(m, place, state, last_alike)
+    if run < ALWAYS:
+        return table_node(m, Kind.STANDING, place, state, count + run)
+    last = m.pool[place + Table.LAST]
+    return node if last == count else table_node(m, Kind.TABLE, place, state, last)

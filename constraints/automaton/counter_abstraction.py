@@ -26,7 +26,7 @@ from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
 from ..vocabulary.packed_records import vocab_at
 from .closures import ENDLESS
-from .counted_tables import Table, table_node
+from .counted_tables import Table, is_table, table_node
 from .determinize import SEARCH, push_request, serve_requests
 from .nodes import NO_BODY, head_of, intern_node, push_work, repetition, sequence, wide
 from .states import framed, inner_of, intern_state, tail_of
@@ -193,7 +193,7 @@ def abstract_continuation(m, continuation, enough, lows, num_static, found):
 @inner
 def abstract_node(m, node, enough, lows, num_static, found):
     """`abstract_continuation` for one node of a continuation."""
-    if m.nodes[node].kind == Kind.TABLE:
+    if is_table(m.nodes[node].kind):
         return abstract_table(m, node, enough, found)
     if m.nodes[node].kind != Kind.REPEAT or node < num_static:
         found[Found.NEEDED] = min(found[Found.NEEDED] + m.nodes[node].cost, INFINITE)
@@ -222,16 +222,16 @@ def abstract_node(m, node, enough, lows, num_static, found):
 
 @inner
 def abstract_table(m, node, enough, found):
-    """`abstract_node` for a TABLE: its count stands still as long as the distances from everywhere are the same."""
+    """`abstract_node` for a table: its count stands still as long as the distances from everywhere are the same."""
     found[Found.NEEDED] = min(found[Found.NEEDED] + m.nodes[node].cost, INFINITE)
     place, count = m.nodes[node].a, m.nodes[node].c
     table = m.pool + place
     low, alike = table[Table.LOW], table[Table.ALIKE]
-    if count < 0:
+    if m.nodes[node].kind == Kind.STANDING:
         found[Found.PLAIN] += 1
         return wide(node)
     if table[Table.STAYS] == 1 or count < low or alike - count < enough:
         return wide(node)
     found[Found.PLAIN] += 1
     found[Found.ROOM] = min(found[Found.ROOM], alike - count)
-    return table_node(m, place, m.nodes[node].b, -1 - alike)
+    return table_node(m, Kind.STANDING, place, m.nodes[node].b, alike)

@@ -26,7 +26,7 @@ import numpy as np
 from ..base.kinds import INFINITE, CoverRow, Kind
 from ..numba_support.jit import entry, inner
 from .closures import append_closure
-from .counted_tables import table_after
+from .counted_tables import is_table, table_after
 from .covers import row_of_cover, sort_of
 from .nodes import (
     EMPTY,
@@ -119,7 +119,7 @@ def derive(m, s, byte):
             follow = watch_after(m, head, byte)
             low, high = alike_in_watch(m, head, byte, low, high)
             mark = m.next[256 * m.nodes[head].a + byte] >> STATE_BITS
-        elif kind == Kind.TABLE:
+        elif is_table(kind):
             follow, a, b = table_after(m, head, byte)
         elif kind == Kind.UNLISTED:
             rest, a, b, mark = after_byte(m, m.nodes[head].b, byte, count)

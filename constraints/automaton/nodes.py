@@ -424,11 +424,11 @@ def bag_after_member(m, bag, taken, depth):
 
 @inner
 def digits_needed(m, node):
-    """(size, cost) of a MULTIPLE."""
+    """(size, cost) of a MULTIPLE or a FRACTION."""
     step, remainder, to_come = m.lists + m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
     modulus, places, dearest = step[MultipleRow.MODULUS], step[MultipleRow.PLACES], 0
-    if to_come < 0:
-        size = wide(fraction_size(modulus, remainder, -to_come))
+    if m.nodes[node].kind == Kind.FRACTION:
+        size = wide(fraction_size(modulus, remainder, to_come))
     else:
         size = wide(whole_size(modulus, places, remainder, to_come // COUNTS, to_come % COUNTS))
     for k in range(MultipleRow.POINT, MULTIPLE_ROW_WORDS):
@@ -441,30 +441,48 @@ def open_multiple(m, node, tail, depth):
     """Put on the work list the digits, or the point, that a MULTIPLE may begin with, each followed by what is left of
     it and `tail`; `tail` itself, too, if the number may end here. Returns the new depth."""
     step = m.lists + m.nodes[node].a
-    remainder, to_come = m.nodes[node].b, m.nodes[node].c
+    remainder, low, high = m.nodes[node].b, m.nodes[node].c // COUNTS, m.nodes[node].c % COUNTS
     modulus, places = step[MultipleRow.MODULUS], step[MultipleRow.PLACES]
-    low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
-    if to_come >= 0 and low == 0:
+    if low == 0:
         if is_divisible(modulus, remainder, places):
             depth = push_work(m, tail, depth)
         if places > 0:
-            depth = push_work(m, digit_then(m, step[MultipleRow.POINT], node, remainder, -places, tail), depth)
-    if to_come >= 0 and high == 0:
+            fraction = digits_to_come(m, Kind.FRACTION, node, remainder, places)
+            depth = push_work(m, digit_then(m, step[MultipleRow.POINT], fraction, tail), depth)
+    if high == 0:
         return depth
-    following = max(low - 1, 0) * COUNTS + high - 1 if to_come >= 0 else -left
     for digit in range(10):
-        after, text = (10 * remainder + digit) % modulus, step[MultipleRow.DIGIT + digit]
-        if to_come < 0 and digit > 0 and is_divisible(modulus, after, left):
-            depth = push_work(m, join(m, text, tail), depth)
-        if to_come >= 0 or left > 0:
-            depth = push_work(m, digit_then(m, text, node, after, following, tail), depth)
+        after = (10 * remainder + digit) % modulus
+        rest = digits_to_come(m, Kind.MULTIPLE, node, after, max(low - 1, 0) * COUNTS + high - 1)
+        depth = push_work(m, digit_then(m, step[MultipleRow.DIGIT + digit], rest, tail), depth)
     return depth
 
 
 @inner
-def digit_then(m, text, node, remainder, to_come, tail):
-    """The continuation of `text`, what is left of a MULTIPLE behind it, and `tail`; FAIL when it cannot be completed."""
-    rest = intern_node(m, Kind.MULTIPLE, m.nodes[node].a, remainder, to_come)
-    if m.nodes[rest].size == UNKNOWN:
-        m.nodes[rest].size, m.nodes[rest].cost = digits_needed(m, rest)
+def open_fraction(m, node, tail, depth):
+    """`open_multiple` for a FRACTION, whose last digit is not 0."""
+    step = m.lists + m.nodes[node].a
+    modulus, left = step[MultipleRow.MODULUS], m.nodes[node].c - 1  # left: behind the digit to be read now
+    for digit in range(10):
+        after, text = (10 * m.nodes[node].b + digit) % modulus, step[MultipleRow.DIGIT + digit]
+        if digit > 0 and is_divisible(modulus, after, left):
+            depth = push_work(m, join(m, text, tail), depth)
+        if left > 0:
+            rest = digits_to_come(m, Kind.FRACTION, node, after, left)
+            depth = push_work(m, digit_then(m, text, rest, tail), depth)
+    return depth
+
+
+@inner
+def digits_to_come(m, kind, node, remainder, to_come):
+    """The MULTIPLE or FRACTION with the step of `node`, with its size and cost."""
+    made = intern_node(m, kind, m.nodes[node].a, remainder, to_come)
+    if m.nodes[made].size == UNKNOWN:
+        m.nodes[made].size, m.nodes[made].cost = digits_needed(m, made)
+    return made
+
+
+@inner
+def digit_then(m, text, rest, tail):
+    """The continuation of `text`, the digits `rest`, and `tail`; FAIL when it cannot be completed."""
     return FAIL if m.nodes[rest].size >= INFINITE else join(m, text, join(m, rest, tail))

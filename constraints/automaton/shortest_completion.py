@@ -115,7 +115,7 @@ def measure_shortest(arena_address, start, end, single):
             size, cost = price_of_cover(m, wide(i), Measure.SIZE), price_of_cover(m, wide(i), Measure.COST)
             if size < INFINITE and not was_known:
                 settle_plan(m, wide(i))
-        elif kind == Kind.MULTIPLE:
+        elif kind == Kind.MULTIPLE or kind == Kind.FRACTION:
             size, cost = digits_needed(m, wide(i))
         elif kind == Kind.UNLISTED:
             size, cost = sizes_without_words(m, wide(a), wide(b))

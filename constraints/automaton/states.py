@@ -28,7 +28,7 @@ from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .closures import append_closure, closure_items, closure_of
 from .containment import without_contained
-from .counted_tables import mark_table
+from .counted_tables import is_table, mark_table
 from .nodes import (
     EMPTY,
     FAIL,
@@ -125,7 +125,7 @@ def describe(m, s):
         mark_live(m, head, row)
         if node.kind == Kind.UNLISTED:
             mark_body(m, node.b, row)
-        if node.kind == Kind.PRODUCT or node.kind == Kind.TABLE or node.kind == Kind.WATCH:
+        if node.kind == Kind.PRODUCT or is_table(node.kind) or node.kind == Kind.WATCH:
             flat = 0
         elif node.kind == Kind.LITERAL and state.length == 1:
             state.literal, state.literal_left = node.a, node.b
@@ -146,7 +146,7 @@ def mark_live(m, node, row):
         for byte in range(256):
             if m.nodes[node].c == Kind.NEGATE or m.next[x + byte] != DEAD and m.next[y + byte] != DEAD:
                 row[byte] = UNKNOWN
-    elif m.nodes[node].kind == Kind.TABLE:
+    elif is_table(m.nodes[node].kind):
         mark_table(m, node, row)
     elif m.nodes[node].kind == Kind.WATCH:
         mark_watch(m, node, row)

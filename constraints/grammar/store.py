@@ -36,7 +36,7 @@ class NodeStore:
     def __init__(self) -> None:
         self.rows = array("i")  # kind, a, b, c of every node
         self.pool = bytearray()  # the bytes of all literals, one after the other
-        # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length); rows of DECISION nodes
+        # alternatives of ALT nodes; steps of MULTIPLE and FRACTION nodes; words of WORDS nodes, as (offset, length); rows of DECISION nodes
         self.lists = array("i")
         self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
         self.events: set[Event] = set()  # that some CLASS node carries
@@ -148,7 +148,7 @@ class NodeStore:
         return [*map(Node, others), *(text for text, _ in self.sorts_of(cover))]
 
     def step_of(self, node: Node) -> list[int]:
-        """The row of the list pool that describes the step of a MULTIPLE, see divisors.py."""
+        """The row of the list pool that describes the step of a MULTIPLE or a FRACTION, see divisors.py."""
         start = self.operands(node)[0]
         return self.lists[start : start + MULTIPLE_ROW_WORDS].tolist()
 

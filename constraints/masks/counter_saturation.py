@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.closures import ENDLESS
-from ..automaton.counted_tables import standing_still
+from ..automaton.counted_tables import is_table, standing_still
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import (
     FAIL,
@@ -211,7 +211,7 @@ def saturate_continuation(m, continuation, enough, is_flat):
 @inner
 def saturate_node(m, node, enough, is_flat):
     """`saturate_continuation` for one node of a continuation."""
-    if m.nodes[node].kind == Kind.TABLE:
+    if is_table(m.nodes[node].kind):
         return standing_still(m, node, enough)
     if m.nodes[node].kind != Kind.REPEAT:
         return node

@@ -429,7 +429,7 @@ class TokenAutomaton:
         if kind == Kind.CLASS:
             low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
-        if kind not in (Kind.PRODUCT, Kind.TABLE, Kind.WATCH):
+        if kind not in (Kind.PRODUCT, Kind.TABLE, Kind.STANDING, Kind.WATCH):
             return False
         is_exclusive = int(self._machine.call(determinize.start_state, leaf))
         return self.run(is_exclusive, bytes([byte]))[0] != DEAD
