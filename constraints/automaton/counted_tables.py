@@ -19,11 +19,14 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
+from ..numba_support.records import Words
 from .nodes import EMPTY, FAIL, intern_node, wide
-from .tables import DEAD, UNKNOWN, Fault, tables_at
+from .tables import DEAD, UNKNOWN, Fault, Tables, tables_at
 
 ALWAYS = 1 << 29  # counts that are alike, where the last one stays
 NO_ROOM = -1  # instead of the number of rows in use
@@ -50,7 +53,7 @@ HEADER = len(Table) - 1 + 256
 
 
 @entry(next_="const int32[:,:]", counts="const uint8[:,:]", order="int32[:]")
-def uncounted_order(next_, counts, order):
+def uncounted_order(next_: NDArray[np.int32], counts: NDArray[np.uint8], order: NDArray[np.int32]) -> bool:
     """Write the states in an order in which transitions that do not count lead to earlier ones only. Returns False when
     there is none. next_: [states, letters]; counts: uint8, likewise."""
     num_states, num_letters = next_.shape
@@ -88,7 +91,10 @@ def uncounted_order(next_, counts, order):
     next_="const int32[:,:]", counts="const uint8[:,:]", accepts="const uint8[:]", order="const int32[:]",
     rows="int32[:,:]", row_of="int32[:]", run="int32[:]",
 )  # fmt: skip
-def count_distances(next_, counts, accepts, order, low, high, rows, row_of, run):
+def count_distances(
+    next_: NDArray[np.int32], counts: NDArray[np.uint8], accepts: NDArray[np.uint8], order: NDArray[np.int32],
+    low: int, high: int, rows: NDArray[np.int32], row_of: NDArray[np.int32], run: NDArray[np.int32],
+) -> tuple[int, int, int]:
     """(rows in use, places in use, ALIKE) of texts with `low` to `high` counts; high: UNBOUNDED for no bound, and rows[0] has
     the distances without bounds then. (NO_ROOM, 0, 0) when `rows` are too few.
 
@@ -119,7 +125,10 @@ def count_distances(next_, counts, accepts, order, low, high, rows, row_of, run)
 
 
 @inner
-def distances_before(next_, counts, accepts, order, after, may_end, out):
+def distances_before(
+    next_: NDArray[np.int32], counts: NDArray[np.uint8], accepts: NDArray[np.uint8], order: NDArray[np.int32],
+    after: NDArray[np.int32], may_end: bool, out: NDArray[np.int32]
+) -> None:
     """Write the distances at a count. after: those one count later; may_end: whether a text may end at this count."""
     out[DEAD] = INFINITE
     for k in range(order.size):
@@ -134,7 +143,7 @@ def distances_before(next_, counts, accepts, order, after, may_end, out):
 
 
 @inner
-def are_equal(row, other):
+def are_equal(row: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
     for state in range(row.size):
         if row[state] != other[state]:
             return False
@@ -142,7 +151,7 @@ def are_equal(row, other):
 
 
 @inner
-def end_alike(row, other):
+def end_alike(row: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
     """Whether the same states end, and the same can be completed, in two rows of distances."""
     for state in range(row.size):
         if (row[state] == 0) != (other[state] == 0) or (row[state] >= INFINITE) != (other[state] >= INFINITE):
@@ -151,7 +160,7 @@ def end_alike(row, other):
 
 
 @entry
-def reserve(arena_address, num_words):
+def reserve(arena_address: int, num_words: int) -> int:
     """The place of so many words in `pool`. Means nothing on a fault."""
     m = tables_at(arena_address)
     start = m.n.pool
@@ -163,7 +172,7 @@ def reserve(arena_address, num_words):
 
 
 @entry
-def enter_table(arena_address, node, table, start):
+def enter_table(arena_address: int, node: NodeId, table: int, start: int) -> None:
     """Let a BOTH or NEGATE node be the table at a place in `pool`, from the state `start`; set its size and cost."""
     m = tables_at(arena_address)
     leaf = table_node(m, Kind.TABLE, table, start, 0)
@@ -177,27 +186,27 @@ def enter_table(arena_address, node, table, start):
 
 
 @inner
-def is_table(kind):
+def is_table(kind: int) -> bool:
     """Whether a node is a table, with a count that moves or stands still."""
     return kind == Kind.TABLE or kind == Kind.STANDING
 
 
 @inner
-def place_of(table, count):
+def place_of(table: Words, count: int) -> int:
     """The place of a count. table: where it begins in the arena."""
     low, alike = table[Table.LOW], table[Table.ALIKE]
     return count if count <= low else low if count <= alike else low + count - alike
 
 
 @inner
-def distance_of(table, state, count):
+def distance_of(table: Words, state: int, count: int) -> int:
     """Bytes of the shortest text behind a state at a count, INFINITE where there is none."""
     row = table[table[Table.ROW_OF] + place_of(table, count)]
     return table[row + state]
 
 
 @inner
-def run_of(table, count):
+def run_of(table: Words, count: int) -> int:
     """How many counts follow at which the same states end and can be completed."""
     alike = table[Table.ALIKE]
     run = table[table[Table.RUN] + place_of(table, count)]
@@ -205,7 +214,7 @@ def run_of(table, count):
 
 
 @inner
-def after_letter(table, kind, state, count, letter):
+def after_letter(table: Words, kind: int, state: int, count: int, letter: int) -> tuple[int, int]:
     """(state, count) behind a letter; the state is DEAD where no text is left."""
     word = table[table[Table.NEXT] + state * table[Table.NUM_LETTERS] + letter]
     target = word >> 1
@@ -220,9 +229,9 @@ def after_letter(table, kind, state, count, letter):
 
 
 @inner
-def table_node(m, kind, place, state, count):
-    """The TABLE or STANDING node of a state and a count, with its size and cost; EMPTY where no more may come, FAIL where no text is
-    left, and on a fault."""
+def table_node(m: Tables, kind: int, place: int, state: int, count: int) -> NodeId:
+    """The TABLE or STANDING node of a state and a count, with its size and cost; EMPTY where no more may come, FAIL where no
+    text is left, and on a fault."""
     table = m.pool + place
     distance = distance_of(table, state, count) if state != DEAD else INFINITE
     if distance >= INFINITE:
@@ -237,7 +246,7 @@ def table_node(m, kind, place, state, count):
 
 
 @inner
-def goes_on(table, kind, state, count):
+def goes_on(table: Words, kind: int, state: int, count: int) -> bool:
     """Whether a text may go on."""
     for letter in range(table[Table.NUM_LETTERS]):
         target, _ = after_letter(table, kind, state, count, letter)
@@ -247,7 +256,7 @@ def goes_on(table, kind, state, count):
 
 
 @inner
-def table_after(m, node, byte):
+def table_after(m: Tables, node: NodeId, byte: int) -> tuple[NodeId, int, int]:
     """(follow, low, high): the node behind a byte, FAIL where it is not read, and the interval of bytes with the same
     answer."""
     kind, place = m.nodes[node].kind, m.nodes[node].a
@@ -264,7 +273,7 @@ def table_after(m, node, byte):
 
 
 @inner
-def mark_table(m, node, row):
+def mark_table(m: Tables, node: NodeId, row: Words) -> None:
     """Mark the bytes that a table reads as UNKNOWN in the transitions at `row`."""
     kind, state, count = m.nodes[node].kind, m.nodes[node].b, m.nodes[node].c
     table = m.pool + m.nodes[node].a
@@ -275,7 +284,7 @@ def mark_table(m, node, row):
 
 
 @inner
-def standing_still(m, node, enough):
+def standing_still(m: Tables, node: NodeId, enough: int) -> NodeId:
     """A node with the mask of `node`, a table, the same one for all counts that `enough` more cannot bring to a count that is not
     alike; `node` itself where it is nearer."""
     place, state, count = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c

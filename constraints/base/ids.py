@@ -7,11 +7,9 @@ from __future__ import annotations
 from typing import NewType
 
 StateId = NewType("StateId", int)  # of the automaton; 0 is DEAD
-NodeId = NewType("NodeId", int)  # an expression of the arena; so is a continuation, and an item of a state
+NodeId = NewType("NodeId", int)  # an expression of the arena: a continuation, an item of a state, a word of a register
 RegisterId = NewType("RegisterId", NodeId)  # what keys and items a text has had (seen_values.py)
-WordId = NewType("WordId", NodeId)  # of a register
 BodyId = NewType("BodyId", int)  # a class of characters that something repeats
 RowId = NewType("RowId", int)  # of a mask; 0 is none
 TokenId = NewType("TokenId", int)
-TrieNodeId = NewType("TrieNodeId", int)  # -1 is the root
-Place = NewType("Place", int)  # an offset in the packed vocabulary
+Place = NewType("Place", int)  # of a trie, or of the tables of a body class: its offset in the packed vocabulary

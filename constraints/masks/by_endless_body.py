@@ -7,9 +7,11 @@ What it saves: nothing over the sources of test_strategies.py, whose vocabulary 
 
 from __future__ import annotations
 
-from ..automaton.tables import DEAD, Fault
+from ..automaton.tables import DEAD, Fault, Tables
+from ..base.ids import StateId
 from ..numba_support.jit import inner
-from ..vocabulary.packed_records import class_tables_of
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import NO_PLACE, Vocab, class_tables_of
 from .by_own_walk import row_and_ends
 from .class_masks import clear_longer, slice_of
 from .counter_saturation import saturate_class
@@ -19,9 +21,9 @@ from .strategy_contract import Told
 
 
 @inner
-def by_endless_body(m, vocab, rows, state, completable):
+def by_endless_body(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
     body = m.states[state].body_class
-    class_tables = m.classes[body].tables if body >= 0 and completable == 0 else 0
+    class_tables = m.classes[body].tables if body >= 0 and completable == 0 else NO_PLACE
     tables = class_tables_of(vocab, class_tables)
     if class_tables == 0 or slice_of(m, tables, state, m.states[state].max_chars) < 0:
         return Told.DECLINED

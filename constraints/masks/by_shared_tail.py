@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from ..automaton.nodes import EMPTY
 from ..automaton.states import state_of
-from ..automaton.tables import DEAD, Fault
+from ..automaton.tables import DEAD, Fault, Tables
+from ..base.ids import StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from ..vocabulary.byte_classes import LOWER, UPPER
-from ..vocabulary.packed_records import below, trie_of
+from ..vocabulary.packed_records import Vocab, below, trie_of
 from .by_endless_body import by_endless_body
 from .by_own_walk import row_and_ends
 from .class_masks import MANY_TOKENS, body_of
@@ -27,7 +29,7 @@ from .trie_walk import reads_alike, walk, walk_rest
 
 
 @inner
-def by_shared_tail(m, vocab, rows, state, completable):
+def by_shared_tail(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
     tail = common_tail(m, state) if completable == 0 else EMPTY
     before = without_tail(m, state, tail) if tail != EMPTY else DEAD
     if before == DEAD or m.states[before].accept == 1:
@@ -62,7 +64,7 @@ def by_shared_tail(m, vocab, rows, state, completable):
 
 
 @inner
-def has_to_look_at_many(m, vocab, before, state):
+def has_to_look_at_many(m: Tables, vocab: Vocab, before: StateId, state: StateId) -> bool:
     """Whether a state tells letters apart, and many tokens lie behind the ends of the state `before` in the trie by groups."""
     if reads_alike(m, state, LOWER, LOWER + 26) and reads_alike(m, state, UPPER, UPPER + 26):
         return False
@@ -76,7 +78,7 @@ def has_to_look_at_many(m, vocab, before, state):
 
 
 @inner
-def find_ends(m, vocab, rows, state):
+def find_ends(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> None:
     """Make the row of a state, and find its ends. The ends outlive the row, see `TokenAutomaton.drop_rows`."""
     if m.n.strategies_off & Strategy.ENDLESS_BODY == 0 and by_endless_body(m, vocab, rows, state, 0) == Told.DESCRIBED:
         keep_row(m, vocab, rows, state, 0)

@@ -12,13 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..automaton.closures import ENDLESS
-from ..automaton.nodes import NO_BODY, head_of, repetition, sequence, wide
+from ..automaton.nodes import NO_BODY, NO_UNLISTED, head_of, repetition, sequence, wide
 from ..automaton.states import intern_state, items_of
-from ..automaton.tables import DEAD, STATE_MASK, Fault
+from ..automaton.tables import DEAD, STATE_MASK, Fault, Tables
+from ..base.ids import BodyId, NodeId, Place, StateId
 from ..base.kinds import UNBOUNDED, Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from ..vocabulary.byte_classes import LOWER, UPPER
-from ..vocabulary.packed_records import ROOT, ClassTables, class_tables_of, is_inside
+from ..vocabulary.packed_records import NO_PLACE, ROOT, ClassTables, Vocab, class_tables_of, is_inside
 from .loop_context import exit_state_of, is_body_exclusive, is_loop, leading_copies
 from .mask_rows import clear_tokens
 from .shared_continuations import completes_inside
@@ -39,7 +41,7 @@ class Exits(NamedTuple):
 
 
 @inner
-def fill(m, vocab, rows, state):
+def fill(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
     """Describe the mask of a state, without EOS, by a walk from this state alone. Returns the base and notes the edits,
     see mask_rows.py."""
     other = without_literals(m, state)
@@ -51,7 +53,7 @@ def fill(m, vocab, rows, state):
 
 
 @inner
-def fill_other(m, vocab, rows, state):
+def fill_other(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
     """`fill` for a state whose literals are walked elsewhere. Inside a string the walks pass by control characters; the
     tokens that have them are cleared at the end."""
     is_in_string = may_be_in_string(m, state)
@@ -64,7 +66,7 @@ def fill_other(m, vocab, rows, state):
 
 
 @inner
-def may_be_in_string(m, state):
+def may_be_in_string(m: Tables, state: StateId) -> bool:
     """Whether the text is JSON and may be inside a string here: it can go on with characters that JSON has nowhere
     else."""
     row = m.next + state * 256
@@ -75,7 +77,7 @@ def may_be_in_string(m, state):
 
 
 @inner
-def fill_plain(m, vocab, rows, state):
+def fill_plain(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
     """Describe the mask of a state without literals. Returns the base."""
     body, max_chars = m.states[state].body_class, m.states[state].max_chars
     class_tables = m.classes[body].tables if body >= 0 else string_class(m, vocab, state)
@@ -99,7 +101,7 @@ def fill_plain(m, vocab, rows, state):
 
 
 @inner
-def fill_body(m, vocab, rows, state, tables, slice_):
+def fill_body(m: Tables, vocab: Vocab, rows: Words, state: StateId, tables: ClassTables, slice_: int) -> int:
     """Describe the mask of a state inside a class with tables, beginning with the slice `slice_` of the class. Returns
     the base."""
     body, max_chars = m.states[state].body_class, m.states[state].max_chars
@@ -119,7 +121,7 @@ def fill_body(m, vocab, rows, state, tables, slice_):
 
 
 @inner
-def split_space(m, vocab, state):
+def split_space(m: Tables, vocab: Vocab, state: StateId) -> tuple[StateId, StateId, int]:
     """(space, rest, most): a state of the items that repeat characters of one class, such as white space behind a
     number, made endless; a state of the other items; and how many characters may come in the first at most. (DEAD,
     state, 0) where this is not done.
@@ -147,7 +149,7 @@ def split_space(m, vocab, state):
                 m.items[count] = endless(m, item) if part == 0 else item
                 count += 1
         if part == 0:
-            parts[part] = intern_state(m, count, body, ENDLESS, 0)
+            parts[part] = intern_state(m, count, body, ENDLESS, NO_UNLISTED)
         else:
             own = m.states[state]
             parts[part] = intern_state(m, count, own.body_class, own.max_chars, own.unlisted)
@@ -157,7 +159,7 @@ def split_space(m, vocab, state):
 
 
 @inner
-def endless(m, item):
+def endless(m: Tables, item: NodeId) -> NodeId:
     """An item that begins with a character and a repetition, with the repetition made endless."""
     own, rest = head_of(m, item), m.nodes[item].b
     loop = head_of(m, rest)
@@ -166,14 +168,14 @@ def endless(m, item):
 
 
 @inner
-def most_before_exits(m, vocab, body):
+def most_before_exits(m: Tables, vocab: Vocab, body: BodyId) -> int:
     """The most characters of a body class with which a token begins that leaves the class."""
     tables = class_tables_of(vocab, m.classes[body].tables)
     return tables.prefix[0] if tables.num_exits > 0 else 0
 
 
 @inner
-def fill_space(m, vocab, rows, space, max_chars):
+def fill_space(m: Tables, vocab: Vocab, rows: Words, space: StateId, max_chars: int) -> int:
     """Describe the mask of the state `space` of `split_space`, in which at most `max_chars` characters may come. Returns
     the base."""
     tables = class_tables_of(vocab, m.classes[m.states[space].body_class].tables)
@@ -185,7 +187,7 @@ def fill_space(m, vocab, rows, space, max_chars):
 
 
 @inner
-def repeated(m, vocab, item):
+def repeated(m: Tables, vocab: Vocab, item: NodeId) -> BodyId:
     """The body class of which an item repeats characters, if the class's exits are known; else NO_BODY."""
     own = head_of(m, item)
     unit = m.nodes[own].body_class
@@ -201,7 +203,7 @@ def repeated(m, vocab, item):
 
 
 @inner
-def walk_exits(m, vocab, rows, wanted, state, exit_state):
+def walk_exits(m: Tables, vocab: Vocab, rows: Words, wanted: Exits, state: StateId, exit_state: StateId) -> None:
     """Note the tokens that leave the body of a state and are read from `exit_state` then, see `exit_state_of`."""
     tables = wanted.tables
     exits, end = tables.by_prefix, tables.num_exits
@@ -218,7 +220,7 @@ def walk_exits(m, vocab, rows, wanted, state, exit_state):
 
 
 @inner
-def longer_parts(tables, chars):
+def longer_parts(tables: ClassTables, chars: int) -> int:
     """How many exits of a class have more than `chars` characters inside the class."""
     low, high = 0, tables.num_exits
     while low < high:
@@ -231,7 +233,7 @@ def longer_parts(tables, chars):
 
 
 @inner
-def reads_letters_alike(m, state):
+def reads_letters_alike(m: Tables, state: StateId) -> bool:
     """Whether a state reads letters, and reads them all alike, and so do the states to which they lead."""
     if m.next[state * 256 + LOWER] == DEAD and m.next[state * 256 + UPPER] == DEAD:
         return False
@@ -246,21 +248,21 @@ def reads_letters_alike(m, state):
 
 
 @inner
-def string_class(m, vocab, state):
+def string_class(m: Tables, vocab: Vocab, state: StateId) -> Place:
     """The tables of the class of JSON strings (or of those without line separators) if all its characters lead from a
     state back to itself, as in a key that is none of the excluded ones; else 0."""
     if m.states[state].has_no_product == 1 or not knows_uniform(m, state):
-        return 0
+        return NO_PLACE
     uniform = uniform_of(m, state)
     if uniform.following == state:
         for class_tables in (vocab.string, vocab.line):
             if is_inside(class_tables_of(vocab, class_tables).first_bytes, uniform.first_bytes, 0):
                 return class_tables
-    return 0
+    return NO_PLACE
 
 
 @inner
-def slice_of(m, tables, state, max_chars):
+def slice_of(m: Tables, tables: ClassTables, state: StateId, max_chars: int) -> int:
     """The slice of a body class that is right for a state with this body, apart from longer tokens (`clear_longer`); -1
     when there is none."""
     if max_chars < tables.longest and not is_body_exclusive(m, state):
@@ -269,7 +271,7 @@ def slice_of(m, tables, state, max_chars):
 
 
 @inner
-def clear_longer(rows, tables, max_chars):
+def clear_longer(rows: Words, tables: ClassTables, max_chars: int) -> None:
     """Note that the tokens of a class with more than `max_chars` characters do not survive."""
     count = 0
     while count < tables.num_long_tokens and tables.long_token_lengths[count] > max_chars:
@@ -278,5 +280,5 @@ def clear_longer(rows, tables, max_chars):
 
 
 @inner
-def body_of(m, state):
+def body_of(m: Tables, state: StateId) -> BodyId:
     return m.states[state].body_class

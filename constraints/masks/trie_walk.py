@@ -25,10 +25,11 @@ characters (`is_body_exclusive`); and when `max_chars` is at least the longest t
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..automaton.determinize import step
 from ..automaton.multibyte_step import leap
-from ..automaton.nodes import EMPTY, NO_BODY, head_of, wide
+from ..automaton.nodes import EMPTY, NO_BODY, NO_UNLISTED, head_of, wide
 from ..automaton.states import (
     after_text,
     framed,
@@ -40,16 +41,21 @@ from ..automaton.states import (
     state_of,
     tail_of,
 )
-from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
+from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, Tables, tables_at
+from ..base.ids import NodeId, StateId, TokenId
 from ..base.kinds import Kind
 from ..numba_support.jit import entry, inner
 from ..numba_support.record_access import pointer
+from ..numba_support.records import Words
 from ..vocabulary.packed_records import (
     FIRST_LEAD,
     NO_HEIGHT,
     QUOTE,
     ROOT,
     ROOT_TABLE,
+    Shape,
+    Trie,
+    Vocab,
     below,
     child_of,
     ending_at,
@@ -67,7 +73,7 @@ _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walke
 
 
 @inner
-def next_child(m, trie, i, state, table, end):
+def next_child(m: Tables, trie: Trie, i: int, state: StateId, table: int, end: int) -> int:
     """Where a walk goes on behind a dead node i: at its next sibling that `state` may read, or at `end` when there is
     none. Without a table of children (table: 0), at the next sibling."""
     if table == 0:
@@ -80,7 +86,7 @@ def next_child(m, trie, i, state, table, end):
 
 
 @inner
-def walk(m, vocab, rows, trie, top, state):
+def walk(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: StateId) -> int:
     """Note the tokens below a node of a trie that survive from `state`, as edits of the row. top: the node, or ROOT.
     Returns the number of nodes visited. On a fault some tokens are missing."""
     i, n = begin_walk(m, trie, top, state)
@@ -142,7 +148,7 @@ def walk(m, vocab, rows, trie, top, state):
 
 
 @inner
-def begin_walk(m, trie, top, state):
+def begin_walk(m: Tables, trie: Trie, top: int, state: StateId) -> tuple[int, int]:
     """(first node, node behind the last) of what lies below a node, from `state` on."""
     if top == ROOT:
         depth, table, end = 0, 0 if trie.is_grouped else ROOT_TABLE, trie.num_nodes
@@ -154,7 +160,7 @@ def begin_walk(m, trie, top, state):
 
 
 @inner
-def reads_alike(m, state, first, end):
+def reads_alike(m: Tables, state: StateId, first: int, end: int) -> bool:
     """Whether a state has the same transition on all bytes of first..end. False on a fault."""
     row = m.next + state * 256
     for byte in range(first, end):
@@ -168,7 +174,7 @@ def reads_alike(m, state, first, end):
 
 
 @inner
-def walk_each(m, vocab, rows, trie, i, state):
+def walk_each(m: Tables, vocab: Vocab, rows: Words, trie: Trie, i: int, state: StateId) -> int:
     """Note those tokens at node i of a trie by groups, and below it, that survive, each looked at by itself. state: the
     one before the node's byte. Returns the events that the tokens can pass, as bits."""
     first, last = below(trie, i)
@@ -195,7 +201,7 @@ def walk_each(m, vocab, rows, trie, i, state):
 
 
 @inner
-def walk_rest(m, vocab, rows, place, offset, state):
+def walk_rest(m: Tables, vocab: Vocab, rows: Words, place: int, offset: int, state: StateId) -> None:
     """Note the token at a place if it survives. state: the one before the token's byte number `offset`."""
     start, end = token_bytes(vocab, vocab.array[place])
     s, at, events = state, start + offset, 0
@@ -211,7 +217,7 @@ def walk_rest(m, vocab, rows, place, offset, state):
 
 
 @inner
-def is_within(m, shape, s, size):
+def is_within(m: Tables, shape: Shape, s: StateId, size: int) -> bool:
     """Whether everything below a trie node (`size` nodes) survives from the state `s`, because it stays inside the
     state's body, or inside what an intersection has for one. In a walk that begins inside a JSON string, tokens with
     control characters are not looked at."""
@@ -229,7 +235,7 @@ def is_within(m, shape, s, size):
 
 
 @inner
-def walk_text(m, rows, trie, node, s):
+def walk_text(m: Tables, rows: Words, trie: Trie, node: int, s: StateId) -> int:
     """Note the tokens below a trie node, or ROOT, that spell the literal which is all that the state `s` can read.
 
     Returns the node where the walk goes on: behind the literal, else behind the subtree. Writes a `Path` for
@@ -265,7 +271,7 @@ def walk_text(m, rows, trie, node, s):
 
 
 @inner
-def without_literals(m, state):
+def without_literals(m: Tables, state: StateId) -> StateId:
     """The state of the items of `state` that are no literals, if it has several literals, such as the names that a key
     may have; DEAD when there are no other items.
 
@@ -283,11 +289,11 @@ def without_literals(m, state):
             count += 1
     if length - count < _SEVERAL or m.n.fault != Fault.NONE:
         return state
-    return intern_state(m, count, NO_BODY, 0, 0)
+    return intern_state(m, count, NO_BODY, 0, NO_UNLISTED)
 
 
 @inner
-def walk_literals(m, vocab, rows, state, are_noted):
+def walk_literals(m: Tables, vocab: Vocab, rows: Words, state: StateId, are_noted: bool) -> None:
     """Note the tokens that survive from a state along its literals. Each literal is walked by itself; otherwise a state
     would be made for every byte of each of them. On a fault some tokens are missing.
 
@@ -302,7 +308,7 @@ def walk_literals(m, vocab, rows, state, are_noted):
 
 
 @inner
-def walk_literal(m, vocab, rows, item, tail, is_noted):
+def walk_literal(m: Tables, vocab: Vocab, rows: Words, item: NodeId, tail: NodeId, is_noted: bool) -> int:
     """Note the tokens that survive along one item that begins with a literal, with `tail` behind it (EMPTY for none).
     Returns the events that tokens can pass behind the literal, as bits.
 
@@ -332,7 +338,7 @@ def walk_literal(m, vocab, rows, item, tail, is_noted):
 
 
 @inner
-def walk_difference(m, vocab, rows, state, base_state):
+def walk_difference(m: Tables, vocab: Vocab, rows: Words, state: StateId, base_state: StateId) -> bool:
     """Note the edits that turn the mask of the state `base_state` into the mask of `state`. Only the subtrees that lead the
     two to different states are walked; frames with the same tail are walked as their inner states, until one of these
     is complete.
@@ -378,7 +384,10 @@ def walk_difference(m, vocab, rows, state, base_state):
 
 
 @entry(byte="const uint8[:]", depth="const int32[:]", skip="const int32[:]", first="const int32[:]", ends="int32[:]")
-def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
+def end_states(
+    arena_address: int, byte: NDArray[np.uint8], depth: NDArray[np.int32], skip: NDArray[np.int32],
+    first: NDArray[np.int32], max_depth: int, state: StateId, ends: NDArray[np.int32],
+) -> int:
     """Fill ends[k] with the state that token order[k] leads to, DEAD when it does not survive. Returns the number of
     nodes visited."""
     m = tables_at(arena_address)
@@ -405,7 +414,7 @@ def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
 
 
 @inner
-def run_bytes(m, s, data, start, end):
+def run_bytes(m: Tables, s: StateId, data: Words, start: int, end: int) -> tuple[StateId, int]:
     """(state, number of bytes read) behind data[start:end] from the state `s`; DEAD when they do not survive, and on a
     fault."""
     i = wide(start)
@@ -432,14 +441,16 @@ def run_bytes(m, s, data, start, end):
 
 
 @entry(data="const uint8[:]")
-def run(arena_address, state, data):
+def run(arena_address: int, state: StateId, data: NDArray[np.uint8]) -> tuple[StateId, int]:
     """(state, number of bytes read) behind `data` (uint8 array); DEAD when it does not survive, and on a fault."""
     m = tables_at(arena_address)
     return run_bytes(m, state, pointer(data), 0, wide(data.size))
 
 
 @entry(states="const int32[:]", tokens="const int32[:]", out="int32[:]")
-def advance(arena_address, vocab_address, states, tokens, out):
+def advance(
+    arena_address: int, vocab_address: int, states: NDArray[np.int32], tokens: NDArray[np.int32], out: NDArray[np.int32]
+) -> None:
     """Fill out[k] with the state behind token tokens[k] from states[k], DEAD when it does not survive. Stops at a
     fault."""
     m, vocab = tables_at(arena_address), vocab_at(vocab_address)
@@ -451,7 +462,7 @@ def advance(arena_address, vocab_address, states, tokens, out):
 
 
 @entry
-def advance_one(arena_address, vocab_address, state, token):
+def advance_one(arena_address: int, vocab_address: int, state: StateId, token: TokenId) -> StateId:
     """The state behind a token, DEAD when it does not survive, and on a fault."""
     m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     start, end = token_bytes(vocab, token)
@@ -459,7 +470,7 @@ def advance_one(arena_address, vocab_address, state, token):
 
 
 @entry
-def only_byte(arena_address, state):
+def only_byte(arena_address: int, state: StateId) -> int:
     """The one byte that may come in a state, -1 when there are several or the text may end. The caller looks for
     faults."""
     m = tables_at(arena_address)

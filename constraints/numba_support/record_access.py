@@ -48,7 +48,8 @@ def _plain(hint: Any) -> Any:
 
 
 def part(cls: type[P]) -> Callable[[Words], P]:
-    """A function of loops: the record or view that begins with the first of some words. None where the loops are compiled already."""
+    """A function of loops: the record or view that begins with the first of some words. None where the loops are compiled
+    already."""
     if LOOPS.is_compiled:
         return None  # type: ignore[return-value]
     if IN_PYTHON:

@@ -22,12 +22,13 @@ R = TypeVar("R", bound="Record")
 
 
 class Words:
-    """memory: what the words are read from and written to, by their numbers."""
+    """What a word is, is known where it is read, so the type checker takes any for it. memory: what the words are read from and
+    written to, by their numbers."""
 
     def __init__(self, memory: Any, start: int = 0) -> None:
         self.memory, self.start = memory, start
 
-    def __getitem__(self, index: int) -> int:
+    def __getitem__(self, index: int) -> Any:
         return int(self.memory[self.start + index])
 
     def __setitem__(self, index: int, value: int) -> None:
@@ -60,8 +61,8 @@ def byte() -> Any:
 
 
 def bits(count: int, above: int = 0) -> Any:
-    """In the declaration of a record: a field of some bits of a word, for numbers from 0 on. above: of the word of the field before,
-    those above so many; 0 begins a word."""
+    """In the declaration of a record: a field of some bits of a word, for numbers from 0 on. above: of the word of the field
+    before, those above so many; 0 begins a word."""
     return Place(0, shift=above, num_bits=count)
 
 

@@ -6,20 +6,24 @@ The row of the state alone is made by the first strategy that does not decline (
 
 from __future__ import annotations
 
-from ..automaton.tables import NO_CLASS, Fault, tables_at
+from ..automaton.tables import NO_CLASS, Fault, Tables, tables_at
+from ..base.ids import RegisterId, RowId, StateId
 from ..masks.mask_rows import Region, find_or_make
 from ..masks.strategies import STRATEGIES, row_of
 from ..numba_support.jit import entry, inner
 from ..numba_support.record_access import words_at
+from ..numba_support.records import Words
 from ..uniqueness.duplicate_masks import clear_refused, may_refuse
-from ..vocabulary.packed_records import vocab_at
+from ..vocabulary.packed_records import Vocab, vocab_at
 
-NO_ROOM = -1  # instead of the number of a row
+NO_ROOM = RowId(-1)  # instead of the number of a row
 ROOM = len(STRATEGIES) + 2  # rows that one call may add: each strategy may ask for that of another state, one of them for two
 
 
 @entry
-def mask_row(arena_address, vocab_address, rows_address, state, seen, completable):
+def mask_row(
+    arena_address: int, vocab_address: int, rows_address: int, state: StateId, seen: RegisterId, completable: int
+) -> tuple[RowId, int]:
     """(number of the mask row of a state and a register, body class for which tables are wanted).
 
     The number is NO_ROOM when ROOM rows do not fit into the pool; it means nothing on a fault. seen: the register, 0 for
@@ -40,7 +44,7 @@ def mask_row(arena_address, vocab_address, rows_address, state, seen, completabl
 
 
 @inner
-def row_with_seen(m, vocab, rows, state, seen):
+def row_with_seen(m: Tables, vocab: Vocab, rows: Words, state: StateId, seen: RegisterId) -> RowId:
     """The number of the mask row of a state and a register; that of the state alone has to be known."""
     if not may_refuse(m, state, seen):
         return m.states[state].row

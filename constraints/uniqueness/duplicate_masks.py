@@ -10,13 +10,18 @@ tries of those tokens in which another word begins. How a trie is walked says ju
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..automaton.nodes import wide
-from ..automaton.tables import DEAD, tables_at
+from ..automaton.tables import DEAD, Tables, tables_at
+from ..base.ids import RegisterId, StateId
 from ..base.kinds import Event
 from ..masks.mask_rows import begin
 from ..numba_support.jit import entry, inner
 from ..numba_support.record_access import pointer, words_at
-from ..vocabulary.packed_records import vocab_at
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Trie, Vocab, vocab_at
 from .judging import Outputs, Walk, WalkMode, begin_judging, judge_trie
 from .register_product import SeenFlag, seen_flags
 
@@ -24,7 +29,10 @@ REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Even
 
 
 @entry(ends="int32[:]", extra="int32[:]", unsettled="int32[:,:]")
-def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled):
+def judge(
+    arena_address: int, vocab_address: int, state: StateId, seen: RegisterId, way: int, ends: NDArray[np.int32],
+    extra: NDArray[np.int32], unsettled: NDArray[np.int32],
+) -> tuple[int, int]:
     """Walk the trie of all tokens from a state and a register. Returns the number of unsettled tokens, and the least cost
     behind a token that is not unsettled, INFINITE without any. Every output array may be empty when it is not wanted.
 
@@ -51,7 +59,9 @@ def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled
 
 
 @entry(unsettled="int32[:,:]")
-def unsettled_tokens(arena_address, vocab_address, state, seen, unsettled):
+def unsettled_tokens(
+    arena_address: int, vocab_address: int, state: StateId, seen: RegisterId, unsettled: NDArray[np.int32]
+) -> int:
     """Write the unsettled tokens of `judge`, and those behind which some alternatives are gone, to `unsettled`; returns their
     number. They are looked for only where they can be, so that their positions mean nothing. The row of the state has to be
     known."""
@@ -70,13 +80,13 @@ def unsettled_tokens(arena_address, vocab_address, state, seen, unsettled):
 
 
 @inner
-def may_refuse(m, state, seen):
+def may_refuse(m: Tables, state: StateId, seen: RegisterId) -> bool:
     """Whether a register matters to tokens in a state, whose row has to be known."""
     return m.states[state].events & REMEMBERED != 0 or seen_flags(m, seen) & SeenFlag.HAS_CANDIDATES != 0
 
 
 @inner
-def clear_refused(m, vocab, rows, state, seen):
+def clear_refused(m: Tables, vocab: Vocab, rows: Words, state: StateId, seen: RegisterId) -> int:
     """Note that the tokens which the register refuses do not survive, as edits of the state's mask row. Returns how many these
     are, of a register that `may_refuse` some."""
     flags = seen_flags(m, seen)
@@ -93,7 +103,7 @@ def clear_refused(m, vocab, rows, state, seen):
 
 
 @inner
-def where_words_begin(vocab, flags, has_unique):
+def where_words_begin(vocab: Vocab, flags: int, has_unique: bool) -> Trie:
     """The trie of the tokens in which another key or item with candidates can begin."""
     in_text = flags & SeenFlag.IN_TEXT
     if has_unique:
@@ -104,7 +114,7 @@ def where_words_begin(vocab, flags, has_unique):
 
 
 @inner
-def where_refusals_begin(m, vocab, flags):
+def where_refusals_begin(m: Tables, vocab: Vocab, flags: int) -> Trie:
     """The trie of the tokens that may be refused for another key or item which begins in them; items of unique arrays
     that begin there too are not among these.
 

@@ -13,7 +13,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ..automaton.closures import ENDLESS
-from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNSETTLED_WORDS, Fault, Tables, unsettled_at
+from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNSETTLED_WORDS, Fault, Step, Tables, unsettled_at
+from ..base.ids import RegisterId, StateId
 from ..base.kinds import INFINITE, Event
 from ..base.utf8 import LAST_ASCII
 from ..masks.loop_context import is_body_exclusive, is_loop
@@ -44,7 +45,7 @@ from .register_product import (
     transition,
     way_out,
 )
-from .seen_values import BACKSLASH, COMMA, NIL, REPEATED, TextMode, is_space, seen_after
+from .seen_values import BACKSLASH, COMMA, NIL, NO_REGISTER, REPEATED, TextMode, is_space, seen_after
 
 
 class WalkMode(IntEnum):
@@ -75,7 +76,7 @@ class Walk(NamedTuple):
 
 
 @inner
-def begin_judging(m, clears, fills, lists):
+def begin_judging(m: Tables, clears: int, fills: int, lists: int) -> None:
     """Begin walks that find together what is wanted: tokens to clear, the states behind tokens, unsettled tokens."""
     judging = m.judging
     judging.clears, judging.fills, judging.lists = clears, fills, lists
@@ -83,24 +84,24 @@ def begin_judging(m, clears, fills, lists):
 
 
 @inner
-def judge_trie(w, state, seen, way):
+def judge_trie(w: Walk, state: StateId, seen: RegisterId, way: int) -> None:
     """Walk a trie in one of the ways. On a fault some tokens are missing."""
     m, top = w.m, w.m.steps[0]
     m.judging.way, m.judging.tested, m.judging.loops = way, DEAD, 0
-    m.judging.marked = NIL
+    m.judging.marked = NO_REGISTER
     top.node, top.state, top.known, top.since, top.narrowed = ROOT, state, seen, 0, 0
-    top.origin = seen if mark(m, seen) != 0 else NIL
+    top.origin = seen if mark(m, seen) != 0 else NO_REGISTER
     i = 0
     while i < w.trie.num_nodes and m.n.fault == Fault.NONE:
         i = judge_node(w, i)
 
 
 @inner
-def judge_node(w, i):
+def judge_node(w: Walk, i: int) -> int:
     """Read a node's byte, and note what has to be noted. Returns the node where the walk goes on."""
     m, node = w.m, w.trie.nodes[i]
     above, here = m.steps[node.depth - 1], m.steps[node.depth]
-    if above.origin != NIL:
+    if above.origin != NO_REGISTER:
         mark(m, above.origin)
         if m.judging.way == WalkMode.ALONG and above.narrowed == 0:
             following = node_along(w, i)
@@ -115,7 +116,7 @@ def judge_node(w, i):
     here.extra = 0
     if not is_refused and node.first != w.trie.nodes[i + 1].first:
         here.extra = extra_at(w, i)
-        is_refused = here.origin != NIL and is_stuck(m, here)
+        is_refused = here.origin != NO_REGISTER and is_stuck(m, here)
     if m.n.fault != Fault.NONE:
         return i
     if is_refused:
@@ -131,7 +132,7 @@ def judge_node(w, i):
 
 
 @inner
-def on_whole(w, i):
+def on_whole(w: Walk, i: int) -> int:
     """Where the walk of all tokens goes on; what stays inside of a string is filled in at once."""
     judging = w.m.judging
     if judging.fills and w.trie.has_shapes:
@@ -143,16 +144,16 @@ def on_whole(w, i):
 
 
 @inner
-def on_along(w, i):
+def on_along(w: Walk, i: int) -> int:
     """Where the walk along candidates goes on: not behind a text that has left them."""
     here = w.m.steps[w.trie.nodes[i].depth]
-    if here.origin == NIL and here.narrowed == 0:
+    if here.origin == NO_REGISTER and here.narrowed == 0:
         return w.trie.nodes[i].skip
     return note_tokens(w, i)
 
 
 @inner
-def on_in_brief(w, i):
+def on_in_brief(w: Walk, i: int) -> int:
     """Where the walk goes on that leaves out what changes nothing. In a key that is also what leaves a string which only a
     quotation mark brings nearer to its end."""
     m, node, inside = w.m, w.trie.nodes[i], string_around(w, i)
@@ -167,7 +168,7 @@ def on_in_brief(w, i):
 
 
 @inner
-def node_along(w, i):
+def node_along(w: Walk, i: int) -> int:
     """The node from i on where a text goes on along the candidates above: i itself, a later sibling, or what is behind all of
     these. Outside of strings, i: white space may come."""
     m, node = w.m, w.trie.nodes[i]
@@ -184,7 +185,7 @@ def node_along(w, i):
 
 
 @inner
-def mark(m, seen):
+def mark(m: Tables, seen: RegisterId) -> int:
     """The epoch in which the candidates of a register are marked, 0 without any."""
     judging = m.judging
     if judging.marked != seen:
@@ -194,13 +195,13 @@ def mark(m, seen):
 
 
 @inner
-def read(w, i, answer):
+def read(w: Walk, i: int, answer: int) -> bool:
     """Write the step of a node whose byte has the transition `answer`. Returns whether the register refuses it."""
     m, node = w.m, w.trie.nodes[i]
     above, here = m.steps[node.depth - 1], m.steps[node.depth]
-    here.node, here.byte, here.event, here.state = i, node.byte, answer >> STATE_BITS, answer & STATE_MASK
-    here.known, here.since, here.origin, here.narrowed = above.known, above.since, NIL, above.narrowed
-    if above.origin != NIL:
+    here.node, here.byte, here.event, here.state = i, node.byte, answer >> STATE_BITS, StateId(answer & STATE_MASK)
+    here.known, here.since, here.origin, here.narrowed = above.known, above.since, NO_REGISTER, above.narrowed
+    if above.origin != NO_REGISTER:
         return read_among_candidates(m, above, here, answer)
     if here.event == Event.KEY_OPEN or here.event == Event.ITEM_CLOSE:
         bring_up_to_date(m, node.depth)
@@ -209,7 +210,7 @@ def read(w, i, answer):
 
 
 @inner
-def read_among_candidates(m, above, here, answer):
+def read_among_candidates(m: Tables, above: Step, here: Step, answer: int) -> bool:
     """`read` behind a step that has candidates."""
     if is_plain(m, above.known, here.byte, here.event):
         candidate = candidate_word(m, m.nodes[above.known].c, here.byte, m.judging.epoch)
@@ -228,13 +229,13 @@ def read_among_candidates(m, above, here, answer):
 
 
 @inner
-def look_for_candidates(m, here):
+def look_for_candidates(m: Tables, here: Step) -> None:
     """Note whether a step, whose register is up to date, has candidates."""
-    here.origin = here.known if mark(m, here.known) != 0 else NIL
+    here.origin = here.known if mark(m, here.known) != 0 else NO_REGISTER
 
 
 @inner
-def bring_up_to_date(m, depth):
+def bring_up_to_date(m: Tables, depth: int) -> None:
     """Let the register at a depth be the one behind the bytes that have only been noted so far; none of them can be refused."""
     here = m.steps[depth]
     seen = here.known
@@ -244,22 +245,22 @@ def bring_up_to_date(m, depth):
 
 
 @inner
-def is_stuck(m, here):
+def is_stuck(m: Tables, here: Step) -> bool:
     """Whether a text that ends among candidates can become nothing but one of them."""
     if way_out(m, here.state, here.known, m.judging.epoch, INFINITE - 1):
         return False
-    m.judging.marked = NIL  # others are, by the search
+    m.judging.marked = NO_REGISTER  # others are, by the search
     return not is_alive(m, here.state, here.known)
 
 
 @inner
-def extra_at(w, i):
+def extra_at(w: Walk, i: int) -> int:
     """What the register adds to the cost of the tokens that end at a node, as far as that is wanted."""
     m, node = w.m, w.trie.nodes[i]
     here = m.steps[node.depth]
     if m.judging.lists == 0:
         return 0
-    if here.origin != NIL:
+    if here.origin != NO_REGISTER:
         return extra_cost(m, here.state, here.known, m.judging.epoch, m.judging.is_inner == 1, w.vocab.spells == 1)
     if (node.byte == COMMA or is_space(node.byte)) and must_open_key(m, here.state):
         bring_up_to_date(m, node.depth)
@@ -271,7 +272,7 @@ def extra_at(w, i):
 
 
 @inner
-def leave_out(w, i):
+def leave_out(w: Walk, i: int) -> int:
     """Note that the tokens at a node and below it do not survive, if that is wanted. Returns the node behind them."""
     judging = w.m.judging
     if judging.clears:
@@ -282,7 +283,7 @@ def leave_out(w, i):
 
 
 @inner
-def note_tokens(w, i):
+def note_tokens(w: Walk, i: int) -> int:
     """Note the tokens that end at a node. Returns the next node."""
     m, out, start, end = w.m, w.out, w.trie.nodes[i].first, w.trie.nodes[i + 1].first
     judging, depth = m.judging, w.trie.nodes[i].depth
@@ -309,7 +310,7 @@ def note_tokens(w, i):
 
 
 @inner
-def fill_inside(w, node, inside):
+def fill_inside(w: Walk, node: int, inside: StateId) -> int:
     """Fill `ends` for the tokens at a node and below it, whose characters all lead from the state `inside` back to it;
     the state of the node is known. Returns the least cost there."""
     m, trie, least, i = w.m, w.trie, INFINITE, node
@@ -318,7 +319,7 @@ def fill_inside(w, node, inside):
         here = m.steps[at.depth]
         if i != node:
             above = m.steps[at.depth - 1]
-            here.state = inside if at.byte <= LAST_ASCII else transition(m, above.state, at.byte) & STATE_MASK
+            here.state = inside if at.byte <= LAST_ASCII else StateId(transition(m, above.state, at.byte) & STATE_MASK)
         if at.byte > LAST_ASCII or not is_ascii(trie.shapes[i]):
             skip = i + 1
         if at.first != trie.nodes[skip].first:
@@ -333,12 +334,12 @@ def fill_inside(w, node, inside):
 
 
 @inner
-def string_around(w, i):
+def string_around(w: Walk, i: int) -> StateId:
     """The state inside of a string without an end and without candidates, that is the same behind each character, in which node i
     is, also when one of several bytes is begun there; DEAD when there is none."""
     m, node = w.m, w.trie.nodes[i]
     here = m.steps[node.depth]
-    if here.origin != NIL:
+    if here.origin != NO_REGISTER:
         return DEAD
     judging, inside = m.judging, here.state if node.byte < FIRST_LEAD else m.steps[node.depth - 1].state
     if judging.tested != inside:
@@ -347,7 +348,7 @@ def string_around(w, i):
 
 
 @inner
-def is_endless(w, s):
+def is_endless(w: Walk, s: StateId) -> bool:
     """Whether a state is inside of a string without an end, and all characters of its body lead back to it."""
     m, body = w.m, w.m.states[s].body_class
     if body < 0 or m.classes[body].tables == 0:
@@ -356,18 +357,18 @@ def is_endless(w, s):
 
 
 @inner
-def is_any_string(w, s):
+def is_any_string(w: Walk, s: StateId) -> bool:
     """Whether only a quotation mark leads nearer to the end: no character does, and no escape. For states that are
     `is_endless`."""
     m = w.m
     if m.classes[m.states[s].body_class].tables != w.vocab.string:
         return False
-    escaped = transition(m, s, BACKSLASH) & STATE_MASK
+    escaped = StateId(transition(m, s, BACKSLASH) & STATE_MASK)
     return escaped == DEAD or m.states[escaped].cost > m.states[s].cost
 
 
 @inner
-def is_within_class(w, i, s):
+def is_within_class(w: Walk, i: int, s: StateId) -> bool:
     """Whether everything below a trie node is made of characters of a state's body."""
     shape, body = w.trie.shapes[i], w.m.states[s].body_class
     return shape.height < NO_HEIGHT and is_inside(shape.first_bytes, w.m.classes[body].first_bytes, 0)

@@ -7,14 +7,15 @@ each other are a range of places.
 
 from __future__ import annotations
 
-from ..base.ids import Place, TokenId, TrieNodeId
+from ..base.ids import Place, TokenId
 from ..numba_support.jit import inner
 from ..numba_support.record_access import lay_out, part, view
 from ..numba_support.records import Record, Records, View, Words, bits, several
 
 SET_WORDS, ASCII_WORDS = 6, 4  # of a set of first bytes, and those of ASCII
 NO_HEIGHT = 1 << 20  # more characters than any token has
-ROOT = TrieNodeId(-1)  # of a trie
+ROOT = -1  # node of a trie
+NO_PLACE = Place(0)
 ROOT_TABLE = 1  # of children
 FIRST_LEAD, FIRST_PRINTABLE, QUOTE = 0xC0, 0x20, 0x22
 
@@ -25,7 +26,7 @@ class TrieNode(Record, size=4):
     byte: int = bits(8)
     table: int = bits(24, above=8)  # of children, 0 where there is none
     depth: int
-    skip: TrieNodeId
+    skip: int
     first: int
 
 
@@ -41,12 +42,12 @@ class Trie(View):
     """Nodes are of bytes, or of groups of bytes (byte_classes.py)."""
 
     place: Place  # of this
-    num_nodes: TrieNodeId
-    nodes: Records[TrieNodeId, TrieNode]
+    num_nodes: int
+    nodes: Records[int, TrieNode]
     children: Words  # [tables, 256] 1 + node by byte, 0 where there is none; table 0 is no table
-    order: Place  # of the first token
+    order: int  # the place of the first token
     has_shapes: int
-    shapes: Records[TrieNodeId, Shape]
+    shapes: Records[int, Shape]
     is_grouped: int
     group_ends: Words  # [256] where the group of a byte ends
 
@@ -56,17 +57,17 @@ class ClassTables(View):
 
     longest: int  # characters of the longest token
     last_slice: int
-    slices: Place  # [last_slice + 1, words]
+    slices: int  # their place: [last_slice + 1, words]
     residual: Trie
     has_exits: int  # 1 when there are tries of what leaves the class, see `Exits`
     exits: Trie
     rest: Trie
     num_exits: int
-    by_prefix: Place  # of the first of these tokens
+    by_prefix: int  # the place of the first of these tokens
     prefix: Words  # [num_exits]
     longest_outside: int
     num_long_tokens: int
-    long_tokens: Place  # of the first
+    long_tokens: int  # the place of the first
     long_token_lengths: Words
     first_bytes: Words  # [SET_WORDS]
 
@@ -78,7 +79,7 @@ class Vocab(View):
     words: int  # uint32 words of a mask
     depth: int  # bytes of the longest token
     spells: int  # 1 when every byte is a token
-    eos: Place  # of the first EOS id
+    eos: int  # the place of the first EOS id
     num_eos: int
     text_offsets: Words  # [V + 1] where the bytes of each token begin
     text: Words  # the bytes
@@ -90,7 +91,7 @@ class Vocab(View):
     quoted_apart: Trie  # of those in which a key can end and, behind a value, another one begin
     separated: Trie  # of those with a quotation mark or a comma, in which a key or another item can begin
     listed: Trie  # of those with a bracket and a comma, in which an array can begin and have two items
-    controls: Place  # of the first token with a control character and no quotation mark before it, which no JSON string has
+    controls: int  # the place of the first token with a control character and no quotation mark before it, which no JSON string has
     num_controls: int
     string: Place  # of the tables of the characters of JSON strings
     line: Place  # of those without line separators, which `.` does not match
@@ -115,7 +116,7 @@ def class_tables_of(vocab: Vocab, place: Place) -> ClassTables:
 
 
 @inner
-def child_of(trie: Trie, node: TrieNodeId, byte: int) -> TrieNodeId:
+def child_of(trie: Trie, node: int, byte: int) -> int:
     """The child of a node by a byte, -1 when there is none."""
     table = ROOT_TABLE if node < 0 else trie.nodes[node].table
     if table != 0:
@@ -129,13 +130,13 @@ def child_of(trie: Trie, node: TrieNodeId, byte: int) -> TrieNodeId:
 
 
 @inner
-def ending_at(trie: Trie, node: TrieNodeId) -> tuple[Place, Place]:
+def ending_at(trie: Trie, node: int) -> tuple[int, int]:
     """The places (start, end) of the tokens that end at a node."""
     return trie.order + trie.nodes[node].first, trie.order + trie.nodes[node + 1].first
 
 
 @inner
-def below(trie: Trie, node: TrieNodeId) -> tuple[Place, Place]:
+def below(trie: Trie, node: int) -> tuple[int, int]:
     """The places (start, end) of the tokens that end at a node or below it."""
     return trie.order + trie.nodes[node].first, trie.order + trie.nodes[trie.nodes[node].skip].first
 

@@ -151,18 +151,18 @@ class PackedVocabulary:
         self._add(np.array(view_words(cls, numbers | own | {name: numbers[name] - place for name in relative}), np.int32))
         return Place(place)
 
-    def _add(self, table: NDArray[np.integer]) -> Place:
+    def _add(self, table: NDArray[np.integer]) -> int:
         """Append a table; returns its place."""
         start = self._room(table.size)
         self.array[start : self._used] = table.ravel()
         return start
 
-    def _room(self, num_words: int) -> Place:
+    def _room(self, num_words: int) -> int:
         """The place of so many words that are zero."""
         start = self._used
         self._used += num_words
         assert self._used <= self.array.size
-        return Place(start)
+        return start
 
 
 def _quoted(trie: TokenTrie) -> dict[str, SubTrie]:
