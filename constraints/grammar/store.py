@@ -37,8 +37,8 @@ class NodeStore:
     def __init__(self) -> None:
         self.rows = array("i")  # kind, a, b, c of every node
         self.pool = bytearray()  # the bytes of all literals, one after the other
-        # alternatives of ALT nodes; steps of MULTIPLE and FRACTION nodes; words of WORDS nodes, as (offset, length); rows of DECISION
-        # nodes
+        # alternatives of ALT nodes; steps of MULTIPLE and FRACTION nodes; words of WORDS nodes, as (offset, length); rows of
+        # DECISION nodes
         self.lists = array("i")
         self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
         self.events: set[Event] = set()  # that some CLASS node carries
