@@ -28,7 +28,7 @@ from .containment import CONTAINED
 from .intersections import SHARE_OF_ONE, Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY
-from .tables import FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, NodeRecord, Path, StateRecord
+from .tables import FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, Judging, NodeRecord, Path, StateRecord, Step
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
@@ -139,6 +139,7 @@ def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: Shared
     n = machine.n
     n.free_items = Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar)
     n.only_json, n.mixed = grammar.only_json, grammar.mixed_arrays
+    n.has_unique = Event.ARRAY_OPEN in grammar.events
     n.plain = shared_vocabulary.num_plain_bytes
     n.search_limit = limits.search_states
     return int(kinds)
@@ -411,6 +412,8 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
         "path": Path.SIZE * (max_depth + 1),
         "ends": End.SIZE * MAX_ENDS,
+        "steps": Step.SIZE * (max_depth + 1),
+        "judging": Judging.SIZE,
         "requests": 2048,
         "contained": CONTAINED,
     }

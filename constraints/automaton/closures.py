@@ -15,37 +15,53 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from .containment import without_contained
+from .counted_tables import is_table
 from .covers import cover_behind, cover_behind_watch, open_cover
 from .member_walks import left_behind, open_walk
-from .nodes import EMPTY, FAIL, NO_BODY, after_one_copy, head_of, join, open_bag, open_multiple, push_work
+from .nodes import (
+    EMPTY,
+    FAIL,
+    NO_BODY,
+    NO_UNLISTED,
+    after_one_copy,
+    head_of,
+    join,
+    open_bag,
+    open_fraction,
+    open_multiple,
+    push_work,
+)
 from .sets import sort_unique
-from .tables import CLOSURE_WORDS, Fault, closure_at
+from .tables import CLOSURE_WORDS, Closure, Fault, Tables, closure_at
 from .unions import merge
 
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256
+HEAD = 1 << 30  # the bit of a node on the work list that stands above its tail
 
 
 @inner
-def make_closure(m, continuation, scratch):
+def make_closure(m: Tables, continuation: NodeId, scratch: int) -> None:
     """Make the closure of a continuation, a `Closure` and its items behind it. Uses `items` from `scratch` on, and `work`. On a
     fault nothing is kept."""
     m.n.epoch += 1
     epoch = m.n.epoch
     start = m.n.pool
     first = start + CLOSURE_WORDS  # of its items
-    count, body, max_chars, unlisted, has_known = 0, NO_BODY, 0, 0, False
+    count, body, max_chars, unlisted, has_known = 0, NO_BODY, 0, NO_UNLISTED, False
     m.work[0] = continuation
     depth, expanded = 1, 0
     while depth > 0:
         depth, expanded = depth - 1, expanded + 1
         w = m.work[depth]
-        if w < 0:  # a head, above its tail
+        if w & HEAD:  # above its tail
             depth -= 1
-            head, tail = -w, m.work[depth]
+            head, tail = w & ~HEAD, m.work[depth]
             if m.nodes[head].size >= INFINITE or m.nodes[tail].size >= INFINITE:
                 continue
         else:
@@ -74,7 +90,7 @@ def make_closure(m, continuation, scratch):
         elif reads_bytes(kind) or (head == EMPTY and tail == EMPTY):
             m.pool[first + count] = join(m, head, tail)
             count += 1
-            if (kind == Kind.PRODUCT or kind == Kind.TABLE) and m.nodes[head].size == 0:
+            if (kind == Kind.PRODUCT or is_table(kind)) and m.nodes[head].size == 0:
                 depth = push_work(m, tail, depth)
             elif kind == Kind.WATCH and m.states[m.nodes[head].a].accept == 1:
                 depth = expand(m, cover_behind_watch(m, head), tail, depth, expanded)
@@ -110,6 +126,8 @@ def make_closure(m, continuation, scratch):
             depth = expand(m, left, tail, depth, expanded)
         elif kind == Kind.MULTIPLE:
             depth = open_multiple(m, head, tail, depth)
+        elif kind == Kind.FRACTION:
+            depth = open_fraction(m, head, tail, depth)
         elif kind == Kind.BOTH or kind == Kind.NEGATE:
             depth = expand(m, m.nodes[head].entry_product, tail, depth, expanded)
         elif head == EMPTY:
@@ -127,23 +145,23 @@ def make_closure(m, continuation, scratch):
     m.nodes[continuation].closure = start
     closure = closure_of(m, continuation)
     closure.length, closure.body_class, closure.max_chars = count, body, max_chars
-    closure.unlisted = unlisted if body == NO_BODY else 0
+    closure.unlisted = unlisted if body == NO_BODY else NO_UNLISTED
 
 
 @inner
-def closure_of(m, continuation):
+def closure_of(m: Tables, continuation: NodeId) -> Closure:
     """The closure of a continuation whose closure is made."""
     return closure_at(m.pool + m.nodes[continuation].closure)
 
 
 @inner
-def closure_items(m, continuation):
+def closure_items(m: Tables, continuation: NodeId) -> Words:
     """The items of the closure of a continuation."""
     return m.pool + m.nodes[continuation].closure + CLOSURE_WORDS
 
 
 @inner
-def merged(m, found, count, scratch):
+def merged(m: Tables, found: Words, count: int, scratch: int) -> int:
     """Make one item of those in found[:count] that begin with the same leaf; returns how many are left. Uses `items` from
     `scratch` on."""
     if scratch + count > m.items_size:
@@ -158,7 +176,7 @@ def merged(m, found, count, scratch):
 
 
 @inner
-def make_closures(m, continuation, scratch):
+def make_closures(m: Tables, continuation: NodeId, scratch: int) -> None:
     """Make the closure of a continuation, and first those of all that it may come to without reading a byte and that the
     automaton has made itself: stacks that are deep, of which the next closures are made. Uses `items` from `scratch` on."""
     m.items[scratch] = continuation
@@ -184,7 +202,7 @@ def make_closures(m, continuation, scratch):
 
 
 @inner
-def push_open(m, node, top):
+def push_open(m: Tables, node: NodeId, top: int) -> int:
     """Put a node on the stack items[:top] if its closure is still to be made; returns the new top."""
     if node < m.n.num_static or m.nodes[node].closure != 0 or m.nodes[head_of(m, node)].kind == Kind.LITERAL:
         return top
@@ -196,14 +214,14 @@ def push_open(m, node, top):
 
 
 @inner
-def reads_bytes(kind):
+def reads_bytes(kind: int) -> bool:
     """Whether nodes of a kind are leaves, which read bytes themselves."""
-    is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE
+    is_boolean = kind == Kind.PRODUCT or is_table(kind)
     return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.UNLISTED or is_boolean or kind == Kind.WATCH
 
 
 @inner
-def expand(m, head, tail, depth, expanded):
+def expand(m: Tables, head: NodeId, tail: NodeId, depth: int, expanded: int) -> int:
     """Put the continuation `head` then `tail` on the work list, as two entries; returns the new depth.
 
     Two entries, because most heads are never needed as a node with this tail. After MANY_EXPANDED steps of a closure
@@ -212,11 +230,11 @@ def expand(m, head, tail, depth, expanded):
     """
     if expanded > MANY_EXPANDED or head == FAIL:
         return push_work(m, join(m, head, tail), depth)
-    return push_work(m, -head, push_work(m, tail, depth))
+    return push_work(m, NodeId(head | HEAD), push_work(m, tail, depth))
 
 
 @inner
-def append_closure(m, continuation, count):
+def append_closure(m: Tables, continuation: NodeId, count: int) -> int:
     """Append the items of the closure of a continuation to items[:count], where a new state is put together. Returns
     their new number."""
     if m.nodes[head_of(m, continuation)].kind == Kind.LITERAL:  # its own closure
@@ -245,7 +263,7 @@ def append_closure(m, continuation, count):
 
 
 @inner
-def make_body_closures(m, continuation, scratch):
+def make_body_closures(m: Tables, continuation: NodeId, scratch: int) -> None:
     """Make the closures of the bodies of all UNLISTED nodes in a closure: they tell which bytes a state may read."""
     items = closure_items(m, continuation)
     for j in range(closure_of(m, continuation).length):

@@ -22,19 +22,21 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+from ..base.ids import NodeId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..numba_support.record_access import record
-from ..numba_support.records import Record, Words, several
+from ..numba_support.record_access import part
+from ..numba_support.records import Record, Words, bits, several
+from .counted_tables import is_table
 from .nodes import EMPTY, FAIL, NO_BODY, head_of, join, mix, repetition
-from .tables import Fault
+from .tables import Fault, Tables
 
 _MOST_STEPS = 24  # of one comparison
 _MOST_COMPARED = 96  # pairs in one set
 _FEW = 16  # continuations that are all compared with each other
 _MOST_UNIONS = 4  # comparisons with unions, inside of one another
 _PAIRS = 4 * _MOST_STEPS + 2  # words: every step puts two pairs at most at the end
-CONTAINED = 4096  # words of the table of unions that are known to be contained, by pairs
+CONTAINED = 4096  # words of the table of comparisons of unions
 
 
 class Comparison(Record):
@@ -43,18 +45,26 @@ class Comparison(Record):
     pairs: Words = several(_PAIRS)  # (larger, smaller) of what is left to compare; one of them has to hold
     at: int  # of the pair that comes next
     end: int  # of the pairs
-    larger: int
-    smaller: int
-    others: int  # the parts of the union that come next, or EMPTY
+    larger: NodeId
+    smaller: NodeId
+    others: NodeId  # the parts of the union that come next, or EMPTY
 
 
-_WORDS = Comparison.SIZE
+class Noted(Record):
+    """The answer to a comparison that was made."""
+
+    larger: NodeId
+    smaller: NodeId = bits(31)
+    holds: int = bits(1, above=31)
+
+
+_WORDS, _NOTED = Comparison.SIZE, Noted.SIZE
 _SCRATCH = _MOST_UNIONS * _WORDS
-comparison_at = record(Comparison)
+comparison_at, noted_at = part(Comparison), part(Noted)
 
 
 @inner
-def without_contained(m, items, count, scratch):
+def without_contained(m: Tables, items: Words, count: int, scratch: int) -> int:
     """Drop those of the continuations items[:count] that others of them contain; returns how many are left. Where there are more
     than a few, only those are compared that begin with the same part. Uses `work` from `scratch` on."""
     if count < 2 or m.n.calls == 0 or scratch + _SCRATCH > m.work_size:
@@ -86,7 +96,7 @@ def without_contained(m, items, count, scratch):
 
 
 @inner
-def mark_shared(m, items, count, with_characters):
+def mark_shared(m: Tables, items: Words, count: int, with_characters: bool) -> int:
     """Mark the parts with which several of the continuations items[:count] begin; those that are characters of a body class
     only if `with_characters`. Returns the epoch that is in their field `marked_in`, 0 if there is no such part."""
     m.n.epoch += 3
@@ -103,11 +113,11 @@ def mark_shared(m, items, count, with_characters):
 
 
 @inner
-def contains(m, larger, smaller, scratch):
+def contains(m: Tables, larger: NodeId, smaller: NodeId, scratch: int) -> bool:
     """Whether the shape of `larger` shows that it has all strings of `smaller`. Pairs of rests are compared breadth first,
     as either way on may be endless; one of them has to hold. Of a pair with a union all parts have to hold: that is a comparison
     inside of the comparison, which lies behind it in `work`."""
-    if is_noted(m, larger, -smaller):
+    if is_noted(m, larger, smaller, 0):
         return False
     level, left = 0, _MOST_STEPS
     begin(m, comparison_at(m.work + scratch), larger, smaller)
@@ -116,14 +126,14 @@ def contains(m, larger, smaller, scratch):
         at, end = here.at, here.end
         if at == end or left == 0 or m.n.fault != Fault.NONE:
             if level == 0 or at != end:
-                note(m, larger, -smaller)
+                note(m, larger, smaller, 0)
                 return False
             level -= 1
             continue
         left -= 1
         a, b = here.pairs[at], here.pairs[at + 1]
         here.at = at + 2
-        holds = a == b or is_noted(m, a, b)
+        holds = a == b or is_noted(m, a, b, 1)
         if not holds and m.nodes[b].kind == Kind.EITHER and may_contain(m, a, b):
             if level + 1 < _MOST_UNIONS:
                 level += 1
@@ -139,7 +149,7 @@ def contains(m, larger, smaller, scratch):
                 go_on(m, here, here.others)
                 break
             if m.nodes[here.smaller].kind == Kind.EITHER:
-                note(m, here.larger, here.smaller)
+                note(m, here.larger, here.smaller, 1)
             if level == 0:
                 return True
             level -= 1
@@ -147,14 +157,14 @@ def contains(m, larger, smaller, scratch):
 
 
 @inner
-def begin(m, here, larger, smaller):
+def begin(m: Tables, here: Comparison, larger: NodeId, smaller: NodeId) -> None:
     """Begin a comparison: of a union, with its first part."""
     here.larger, here.smaller = larger, smaller
     go_on(m, here, smaller)
 
 
 @inner
-def go_on(m, here, rest):
+def go_on(m: Tables, here: Comparison, rest: NodeId) -> None:
     """Go on with the first of the parts that are left."""
     is_union = m.nodes[rest].kind == Kind.EITHER
     here.pairs[0], here.pairs[1] = here.larger, (m.nodes[rest].a if is_union else rest)
@@ -163,15 +173,15 @@ def go_on(m, here, rest):
 
 
 @inner
-def may_contain(m, larger, smaller):
+def may_contain(m: Tables, larger: NodeId, smaller: NodeId) -> bool:
     """Whether it is worth looking: the end of a product, table or watch is an item of its own, and a size may not be known yet."""
     kind = m.nodes[head_of(m, larger)].kind
-    is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE or kind == Kind.WATCH
+    is_boolean = kind == Kind.PRODUCT or is_table(kind) or kind == Kind.WATCH
     return not is_boolean and m.nodes[larger].size <= m.nodes[smaller].size
 
 
 @inner
-def put_rests(m, pairs, a, b, end):
+def put_rests(m: Tables, pairs: Words, a: NodeId, b: NodeId, end: int) -> int:
     """Put the pairs at the end of which one has to hold so that `a` contains `b`, which is no union; returns the new end."""
     if m.nodes[a].kind == Kind.EITHER:
         end = put_pair(pairs, m.nodes[a].a, b, end)
@@ -196,21 +206,27 @@ def put_rests(m, pairs, a, b, end):
 
 
 @inner
-def is_noted(m, larger, smaller):
-    """Whether it is known that a continuation contains another one."""
-    slot = m.contained + (mix(larger, abs(smaller), 0, 0) & (CONTAINED // 2 - 1)) * 2
-    return slot[0] == larger and slot[1] == smaller and larger != 0
+def noted(m: Tables, larger: NodeId, smaller: NodeId) -> Noted:
+    """Where it is noted whether a continuation contains another one."""
+    return noted_at(m.contained + _NOTED * (mix(larger, smaller, 0, 0) % (CONTAINED // _NOTED)))
 
 
 @inner
-def note(m, larger, smaller):
-    """Note that a continuation contains another one. What was noted in the same place is forgotten."""
-    slot = m.contained + (mix(larger, abs(smaller), 0, 0) & (CONTAINED // 2 - 1)) * 2
-    slot[0], slot[1] = larger, smaller
+def is_noted(m: Tables, larger: NodeId, smaller: NodeId, holds: int) -> bool:
+    """Whether it is known that a continuation contains another one, or that it does not."""
+    found = noted(m, larger, smaller)
+    return found.larger == larger and found.smaller == smaller and found.holds == holds and larger != FAIL
 
 
 @inner
-def put_pair(pairs, larger, smaller, end):
+def note(m: Tables, larger: NodeId, smaller: NodeId, holds: int) -> None:
+    """Note whether a continuation contains another one. What was noted in the same place is forgotten."""
+    made = noted(m, larger, smaller)
+    made.larger, made.smaller, made.holds = larger, smaller, holds
+
+
+@inner
+def put_pair(pairs: Words, larger: NodeId, smaller: NodeId, end: int) -> int:
     """Put a pair at the end of those to compare, unless it is among them; returns the new end."""
     for i in range(0, end, 2):
         if pairs[i] == larger and pairs[i + 1] == smaller:
@@ -220,7 +236,7 @@ def put_pair(pairs, larger, smaller, end):
 
 
 @inner
-def is_wider(m, head, other):
+def is_wider(m: Tables, head: NodeId, other: NodeId) -> bool:
     """Whether two repetitions have the same body, and the bounds of the first enclose those of the other."""
     if m.nodes[head].kind != Kind.REPEAT or m.nodes[other].kind != Kind.REPEAT:
         return False
@@ -231,13 +247,13 @@ def is_wider(m, head, other):
 
 
 @inner
-def is_optional(m, head):
+def is_optional(m: Tables, head: NodeId) -> bool:
     """Whether a part is a repetition that may have any number of copies up to a bound, or without one."""
     return m.nodes[head].kind == Kind.REPEAT and m.nodes[head].b == 0
 
 
 @inner
-def without_copies(m, head, rest, copies):
+def without_copies(m: Tables, head: NodeId, rest: NodeId, copies: int) -> NodeId:
     """What is left of an optional repetition and its rest behind the most that so many copies can be."""
     high = m.nodes[head].c
     if high == copies:
@@ -247,10 +263,10 @@ def without_copies(m, head, rest, copies):
 
 
 @inner
-def may_be_passed(m, head):
+def may_be_passed(m: Tables, head: NodeId) -> bool:
     """Whether a part may be empty, and does not mark the end of a segment."""
     if head == EMPTY or m.nodes[head].size != 0:
         return False
     kind = m.nodes[head].kind
     is_end = kind == Kind.CALL and m.rules[m.nodes[head].a] == EMPTY
-    return kind != Kind.PRODUCT and kind != Kind.TABLE and not is_end
+    return kind != Kind.PRODUCT and not is_table(kind) and not is_end

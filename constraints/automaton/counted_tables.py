@@ -9,7 +9,7 @@ and a count: a leaf that reads one byte after another.
     distances of (none yet, found)     count 2: 1, 1    count 4: 1, 0    count 5: never, 0
 
 Of counts that are far from both bounds the distances are the same, and they are kept once. As long as no token can leave such a
-run of counts, all of them have the same mask, that of a node whose count stands still: c = -1 - count.
+run of counts, all of them have the same mask, that of a STANDING node, whose count stands still.
 
 The functions that read tables are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
@@ -19,11 +19,14 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
+from ..numba_support.records import Words
 from .nodes import EMPTY, FAIL, intern_node, wide
-from .tables import DEAD, UNKNOWN, Fault, tables_at
+from .tables import DEAD, UNKNOWN, Fault, Tables, tables_at
 
 ALWAYS = 1 << 29  # counts that are alike, where the last one stays
 NO_ROOM = -1  # instead of the number of rows in use
@@ -50,7 +53,7 @@ HEADER = len(Table) - 1 + 256
 
 
 @entry(next_="const int32[:,:]", counts="const uint8[:,:]", order="int32[:]")
-def uncounted_order(next_, counts, order):
+def uncounted_order(next_: NDArray[np.int32], counts: NDArray[np.uint8], order: NDArray[np.int32]) -> bool:
     """Write the states in an order in which transitions that do not count lead to earlier ones only. Returns False when
     there is none. next_: [states, letters]; counts: uint8, likewise."""
     num_states, num_letters = next_.shape
@@ -88,7 +91,10 @@ def uncounted_order(next_, counts, order):
     next_="const int32[:,:]", counts="const uint8[:,:]", accepts="const uint8[:]", order="const int32[:]",
     rows="int32[:,:]", row_of="int32[:]", run="int32[:]",
 )  # fmt: skip
-def count_distances(next_, counts, accepts, order, low, high, rows, row_of, run):
+def count_distances(
+    next_: NDArray[np.int32], counts: NDArray[np.uint8], accepts: NDArray[np.uint8], order: NDArray[np.int32],
+    low: int, high: int, rows: NDArray[np.int32], row_of: NDArray[np.int32], run: NDArray[np.int32],
+) -> tuple[int, int, int]:
     """(rows in use, places in use, ALIKE) of texts with `low` to `high` counts; high: UNBOUNDED for no bound, and rows[0] has
     the distances without bounds then. (NO_ROOM, 0, 0) when `rows` are too few.
 
@@ -119,7 +125,10 @@ def count_distances(next_, counts, accepts, order, low, high, rows, row_of, run)
 
 
 @inner
-def distances_before(next_, counts, accepts, order, after, may_end, out):
+def distances_before(
+    next_: NDArray[np.int32], counts: NDArray[np.uint8], accepts: NDArray[np.uint8], order: NDArray[np.int32],
+    after: NDArray[np.int32], may_end: bool, out: NDArray[np.int32]
+) -> None:
     """Write the distances at a count. after: those one count later; may_end: whether a text may end at this count."""
     out[DEAD] = INFINITE
     for k in range(order.size):
@@ -134,7 +143,7 @@ def distances_before(next_, counts, accepts, order, after, may_end, out):
 
 
 @inner
-def are_equal(row, other):
+def are_equal(row: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
     for state in range(row.size):
         if row[state] != other[state]:
             return False
@@ -142,7 +151,7 @@ def are_equal(row, other):
 
 
 @inner
-def end_alike(row, other):
+def end_alike(row: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
     """Whether the same states end, and the same can be completed, in two rows of distances."""
     for state in range(row.size):
         if (row[state] == 0) != (other[state] == 0) or (row[state] >= INFINITE) != (other[state] >= INFINITE):
@@ -151,7 +160,7 @@ def end_alike(row, other):
 
 
 @entry
-def reserve(arena_address, num_words):
+def reserve(arena_address: int, num_words: int) -> int:
     """The place of so many words in `pool`. Means nothing on a fault."""
     m = tables_at(arena_address)
     start = m.n.pool
@@ -163,10 +172,10 @@ def reserve(arena_address, num_words):
 
 
 @entry
-def enter_table(arena_address, node, table, start):
+def enter_table(arena_address: int, node: NodeId, table: int, start: int) -> None:
     """Let a BOTH or NEGATE node be the table at a place in `pool`, from the state `start`; set its size and cost."""
     m = tables_at(arena_address)
-    leaf = table_node(m, table, start, 0)
+    leaf = table_node(m, Kind.TABLE, table, start, 0)
     if m.n.fault == Fault.NONE:
         m.nodes[node].entry_product = leaf
         m.nodes[node].size = m.nodes[leaf].size if leaf != FAIL else INFINITE
@@ -177,36 +186,39 @@ def enter_table(arena_address, node, table, start):
 
 
 @inner
-def place_of(table, count):
-    """The place of a count, or of one that stands still. table: where it begins in the arena."""
-    count = count if count >= 0 else -1 - count
+def is_table(kind: int) -> bool:
+    """Whether a node is a table, with a count that moves or stands still."""
+    return kind == Kind.TABLE or kind == Kind.STANDING
+
+
+@inner
+def place_of(table: Words, count: int) -> int:
+    """The place of a count. table: where it begins in the arena."""
     low, alike = table[Table.LOW], table[Table.ALIKE]
     return count if count <= low else low if count <= alike else low + count - alike
 
 
 @inner
-def distance_of(table, state, count):
+def distance_of(table: Words, state: int, count: int) -> int:
     """Bytes of the shortest text behind a state at a count, INFINITE where there is none."""
     row = table[table[Table.ROW_OF] + place_of(table, count)]
     return table[row + state]
 
 
 @inner
-def run_of(table, count):
+def run_of(table: Words, count: int) -> int:
     """How many counts follow at which the same states end and can be completed."""
-    if count < 0:
-        return ALWAYS
     alike = table[Table.ALIKE]
     run = table[table[Table.RUN] + place_of(table, count)]
     return run + (alike - count if table[Table.LOW] <= count <= alike else 0)
 
 
 @inner
-def after_letter(table, state, count, letter):
+def after_letter(table: Words, kind: int, state: int, count: int, letter: int) -> tuple[int, int]:
     """(state, count) behind a letter; the state is DEAD where no text is left."""
     word = table[table[Table.NEXT] + state * table[Table.NUM_LETTERS] + letter]
     target = word >> 1
-    if word & 1 and count >= 0:
+    if word & 1 and kind == Kind.TABLE:
         if count < table[Table.LAST]:
             count += 1
         elif table[Table.STAYS] == 0:
@@ -217,36 +229,37 @@ def after_letter(table, state, count, letter):
 
 
 @inner
-def table_node(m, place, state, count):
-    """The TABLE node of a state and a count, with its size and cost; EMPTY where no more may come, FAIL where no text is
-    left, and on a fault."""
+def table_node(m: Tables, kind: int, place: int, state: int, count: int) -> NodeId:
+    """The TABLE or STANDING node of a state and a count, with its size and cost; EMPTY where no more may come, FAIL where no
+    text is left, and on a fault."""
     table = m.pool + place
     distance = distance_of(table, state, count) if state != DEAD else INFINITE
     if distance >= INFINITE:
         return FAIL
-    if distance == 0 and not goes_on(table, state, count):
+    if distance == 0 and not goes_on(table, kind, state, count):
         return EMPTY
-    node = intern_node(m, Kind.TABLE, place, state, count)
+    node = intern_node(m, kind, place, state, count)
     if node != FAIL and m.nodes[node].size == UNKNOWN:
         m.nodes[node].size = m.nodes[node].cost = distance
-        m.nodes[node].may_saturate = 1 if count >= 0 else 0
+        m.nodes[node].may_saturate = kind == Kind.TABLE
     return node
 
 
 @inner
-def goes_on(table, state, count):
+def goes_on(table: Words, kind: int, state: int, count: int) -> bool:
+    """Whether a text may go on."""
     for letter in range(table[Table.NUM_LETTERS]):
-        target, _ = after_letter(table, state, count, letter)
+        target, _ = after_letter(table, kind, state, count, letter)
         if target != DEAD:
             return True
     return False
 
 
 @inner
-def table_after(m, node, byte):
+def table_after(m: Tables, node: NodeId, byte: int) -> tuple[NodeId, int, int]:
     """(follow, low, high): the node behind a byte, FAIL where it is not read, and the interval of bytes with the same
     answer."""
-    place, state, count = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
+    kind, place = m.nodes[node].kind, m.nodes[node].a
     table = m.pool + place
     letters = table + Table.LETTERS
     letter = letters[byte]
@@ -255,28 +268,30 @@ def table_after(m, node, byte):
         low -= 1
     while high < 255 and letters[high + 1] == letter:
         high += 1
-    target, later = after_letter(table, state, count, letter)
-    return table_node(m, place, target, later), low, high
+    target, later = after_letter(table, kind, m.nodes[node].b, m.nodes[node].c, letter)
+    return table_node(m, kind, place, target, later), low, high
 
 
 @inner
-def mark_table(m, node, row):
-    """Mark the bytes that a TABLE node reads as UNKNOWN in the transitions at `row`."""
+def mark_table(m: Tables, node: NodeId, row: Words) -> None:
+    """Mark the bytes that a table reads as UNKNOWN in the transitions at `row`."""
+    kind, state, count = m.nodes[node].kind, m.nodes[node].b, m.nodes[node].c
     table = m.pool + m.nodes[node].a
-    state, count = m.nodes[node].b, m.nodes[node].c
     for byte in range(256):
-        target, _ = after_letter(table, state, count, table[Table.LETTERS + byte])
+        target, _ = after_letter(table, kind, state, count, table[Table.LETTERS + byte])
         if target != DEAD:
             row[byte] = UNKNOWN
 
 
 @inner
-def standing_still(m, node, enough):
-    """A TABLE node with the mask of `node`, the same one for all counts that `enough` more cannot bring to a count that is not
+def standing_still(m: Tables, node: NodeId, enough: int) -> NodeId:
+    """A node with the mask of `node`, a table, the same one for all counts that `enough` more cannot bring to a count that is not
     alike; `node` itself where it is nearer."""
     place, state, count = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
     run = run_of(m.pool + place, count)
-    if count < 0 or run < enough:
+    if m.nodes[node].kind == Kind.STANDING or run < enough:
         return node
-    last_alike = m.pool[place + Table.LAST] if run >= ALWAYS else -1 - (count + run)
-    return node if last_alike == count else table_node(m, place, state, last_alike)
+    if run < ALWAYS:
+        return table_node(m, Kind.STANDING, place, state, count + run)
+    last = m.pool[place + Table.LAST]
+    return node if last == count else table_node(m, Kind.TABLE, place, state, last)

@@ -21,17 +21,18 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import NodeId, StateId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
-from ..numba_support.record_access import words_at
-from ..vocabulary.packed_vocabulary import Header
+from ..vocabulary.packed_records import vocab_at
 from .closures import ENDLESS
-from .counted_tables import Table, table_node
+from .counted_tables import Table, is_table, table_node
 from .determinize import SEARCH, push_request, serve_requests
 from .nodes import NO_BODY, head_of, intern_node, push_work, repetition, sequence, wide
 from .states import framed, inner_of, intern_state, tail_of
-from .tables import DEAD, UNKNOWN, Fault, tables_at
+from .tables import DEAD, UNKNOWN, Fault, Tables, tables_at
 
 FOREVER = ENDLESS - 1
 MANY = 1 << 29  # copies: so many are FOREVER less what was read since
@@ -52,7 +53,9 @@ NUM_FOUND = len(Found)
 
 
 @entry
-def abstract_counts(arena_address, vocab_address, num_static, s):
+def abstract_counts(
+    arena_address: int, vocab_address: int, num_static: int, s: StateId
+) -> tuple[StateId, int, int, int, int]:
     """(state, room, more, needed, reach) of the state `s`. The first is the state that stands for it.
 
     room: bytes that are left in the counts that were given up now, PLENTY when none were. more: tokens that their lower
@@ -63,10 +66,10 @@ def abstract_counts(arena_address, vocab_address, num_static, s):
     Products that were not searched before may raise FARTHEST, and `reach` with it: `reach` is final when the mask of
     the other state is known. The answer means nothing on a fault.
     """
-    m, vocab = tables_at(arena_address), words_at(vocab_address)
+    m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     found = np.zeros(NUM_FOUND, np.int64)
     found[Found.ROOM] = PLENTY
-    abstract, token = wide(s), vocab[Header.DEPTH]
+    abstract, token = wide(s), vocab.depth
     if m.states[s].frame == 0:
         abstract = abstract_state(m, wide(s), token, wide(num_static), found)
     else:
@@ -86,7 +89,7 @@ def abstract_counts(arena_address, vocab_address, num_static, s):
 
 
 @inner
-def abstract_state(m, s, token, num_static, found):
+def abstract_state(m: Tables, s: StateId, token: int, num_static: int, found: NDArray[np.int64]) -> StateId:
     """The state `s`, which is no frame, without its distant counts. DEAD on a fault. NEEDED is that of the item that
     needs least, MORE that of the item that needs most."""
     start, length = m.states[s].start, m.states[s].length
@@ -105,7 +108,7 @@ def abstract_state(m, s, token, num_static, found):
 
 
 @inner
-def state_with_items(m, s, items, enough):
+def state_with_items(m: Tables, s: StateId, items: NDArray[np.int64], enough: int) -> StateId:
     """The state that has `items` in the places of those of `s`. Its `max_chars` is endless where `enough` bytes cannot use
     it up."""
     start, changed = m.states[s].start, False
@@ -121,7 +124,7 @@ def state_with_items(m, s, items, enough):
 
 
 @inner
-def abstract_product(m, item, token, num_static, found):
+def abstract_product(m: Tables, item: NodeId, token: int, num_static: int, found: NDArray[np.int64]) -> NodeId:
     """An item that begins with an intersection, without the distant counts of its operands.
 
     What can be completed from there has a completion of at most FARTHEST bytes, for which the counts must have room as
@@ -146,7 +149,7 @@ def abstract_product(m, item, token, num_static, found):
 
 
 @inner
-def abstract_operand(m, s, enough, num_static, found):
+def abstract_operand(m: Tables, s: StateId, enough: int, num_static: int, found: NDArray[np.int64]) -> StateId:
     """The operand `s` of an intersection without those upper bounds that `enough` bytes do not reach."""
     if s == DEAD:
         return wide(s)
@@ -169,7 +172,9 @@ def abstract_operand(m, s, enough, num_static, found):
 
 
 @inner
-def abstract_continuation(m, continuation, enough, lows, num_static, found):
+def abstract_continuation(
+    m: Tables, continuation: NodeId, enough: int, lows: bool, num_static: int, found: NDArray[np.int64]
+) -> NodeId:
     """A continuation without the counts that `enough` bytes do not bring to their ends; lower bounds are among them if
     `lows`.
 
@@ -192,9 +197,11 @@ def abstract_continuation(m, continuation, enough, lows, num_static, found):
 
 
 @inner
-def abstract_node(m, node, enough, lows, num_static, found):
+def abstract_node(
+    m: Tables, node: NodeId, enough: int, lows: bool, num_static: int, found: NDArray[np.int64]
+) -> NodeId:
     """`abstract_continuation` for one node of a continuation."""
-    if m.nodes[node].kind == Kind.TABLE:
+    if is_table(m.nodes[node].kind):
         return abstract_table(m, node, enough, found)
     if m.nodes[node].kind != Kind.REPEAT or node < num_static:
         found[Found.NEEDED] = min(found[Found.NEEDED] + m.nodes[node].cost, INFINITE)
@@ -222,17 +229,17 @@ def abstract_node(m, node, enough, lows, num_static, found):
 
 
 @inner
-def abstract_table(m, node, enough, found):
-    """`abstract_node` for a TABLE: its count stands still as long as the distances from everywhere are the same."""
+def abstract_table(m: Tables, node: NodeId, enough: int, found: NDArray[np.int64]) -> NodeId:
+    """`abstract_node` for a table: its count stands still as long as the distances from everywhere are the same."""
     found[Found.NEEDED] = min(found[Found.NEEDED] + m.nodes[node].cost, INFINITE)
     place, count = m.nodes[node].a, m.nodes[node].c
     table = m.pool + place
     low, alike = table[Table.LOW], table[Table.ALIKE]
-    if count < 0:
+    if m.nodes[node].kind == Kind.STANDING:
         found[Found.PLAIN] += 1
         return wide(node)
     if table[Table.STAYS] == 1 or count < low or alike - count < enough:
         return wide(node)
     found[Found.PLAIN] += 1
     found[Found.ROOM] = min(found[Found.ROOM], alike - count)
-    return table_node(m, place, m.nodes[node].b, -1 - alike)
+    return table_node(m, Kind.STANDING, place, m.nodes[node].b, alike)

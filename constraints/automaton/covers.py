@@ -25,28 +25,31 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import NodeId
 from ..base.kinds import ANY_TIMES, INFINITE, NOT_PLANNED, ONLY_PLANNED, UNBOUNDED, CoverRow, Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from .nodes import FAIL, Measure, intern_node, join, measured, plus, push_work, repetition, times, wide
-from .tables import DEAD, UNKNOWN, Fault
+from .tables import DEAD, UNKNOWN, Fault, Tables
 from .watched_items import watch_of
 
 
 @inner
-def row_of_cover(m, cover):
+def row_of_cover(m: Tables, cover: NodeId) -> Words:
     """Where in the arena the row of a COVER begins."""
     return m.lists + m.nodes[cover].b
 
 
 @inner
-def sort_of(row, sort):
+def sort_of(row: Words, sort: int) -> Words:
     """Where in the arena a sort is described."""
     return row + CoverRow.FIRST + CoverRow.OF_SORT * sort
 
 
 @inner
-def counters(m, cover, lows):
+def counters(m: Tables, cover: NodeId, lows: bool) -> NDArray[np.int64]:
     """What each counter of a COVER still wants, if `lows`, or how many it allows: int64 [counters]."""
     out = np.full(row_of_cover(m, cover)[CoverRow.COUNTERS], 0 if lows else UNBOUNDED, np.int64)
     tally = m.nodes[cover].a
@@ -58,7 +61,7 @@ def counters(m, cover, lows):
 
 
 @inner
-def take_items(row, sort, count, low):
+def take_items(row: Words, sort: int, count: int, low: NDArray[np.int64]) -> None:
     """Take items of a sort from what its counters want."""
     at = sort_of(row, sort)
     counted = row + at[CoverRow.WHERE]
@@ -67,7 +70,7 @@ def take_items(row, sort, count, low):
 
 
 @inner
-def may_come(m, row, sort, high):
+def may_come(m: Tables, row: Words, sort: int, high: NDArray[np.int64]) -> bool:
     """Whether an item of a sort has a text, and no counter has enough of it."""
     at = sort_of(row, sort)
     counted = row + at[CoverRow.WHERE]
@@ -78,7 +81,7 @@ def may_come(m, row, sort, high):
 
 
 @inner
-def wants_any(low):
+def wants_any(low: NDArray[np.int64]) -> bool:
     """Whether some counter still wants an item."""
     for i in range(low.size):
         if low[i] > 0:
@@ -87,7 +90,7 @@ def wants_any(low):
 
 
 @inner
-def planned_times(row, sort, low):
+def planned_times(row: Words, sort: int, low: NDArray[np.int64]) -> int:
     """How often a planned sort comes, by what is wanted."""
     at = sort_of(row, sort)
     counter = at[CoverRow.TIMES]
@@ -101,7 +104,7 @@ def planned_times(row, sort, low):
 
 
 @inner
-def price_of_plan(m, row, low, measures):
+def price_of_plan(m: Tables, row: Words, low: NDArray[np.int64], measures: int) -> int:
     """What the planned items take that bring `low` to nothing, each behind a separator. Overwrites `low`."""
     total, separator = 0, measured(m, row[CoverRow.SEPARATOR], measures)
     for sort in range(row[CoverRow.SORTS]):
@@ -116,7 +119,7 @@ def price_of_plan(m, row, low, measures):
 
 
 @inner
-def price_of_cover(m, cover, measures):
+def price_of_cover(m: Tables, cover: NodeId, measures: int) -> int:
     """What a COVER takes by its plan."""
     row, low = row_of_cover(m, cover), counters(m, cover, True)
     is_wanted = wants_any(low)
@@ -133,7 +136,7 @@ def price_of_cover(m, cover, measures):
 
 
 @inner
-def settle_plan(m, cover):
+def settle_plan(m: Tables, cover: NodeId) -> None:
     """Leave out of the plan the sorts of which no text is known yet: theirs may hold a cover that this one is part of."""
     row = row_of_cover(m, cover)
     for sort in range(row[CoverRow.SORTS]):
@@ -143,7 +146,7 @@ def settle_plan(m, cover):
 
 
 @inner
-def cover_of(m, tally, row, must_follow):
+def cover_of(m: Tables, tally: NodeId, row: int, must_follow: int) -> NodeId:
     """The COVER of a list of counters, with its size and cost."""
     node = intern_node(m, Kind.COVER, tally, row, must_follow)
     if m.nodes[node].size == UNKNOWN and node != FAIL:
@@ -153,7 +156,7 @@ def cover_of(m, tally, row, must_follow):
 
 
 @inner
-def open_cover(m, cover, tail, depth):
+def open_cover(m: Tables, cover: NodeId, tail: NodeId, depth: int) -> int:
     """Put on the work list what a COVER may begin with, each followed by what is then left and `tail`. Returns the new depth."""
     row = row_of_cover(m, cover)
     if m.nodes[cover].c == 0:
@@ -180,7 +183,7 @@ def open_cover(m, cover, tail, depth):
 
 
 @inner
-def watched_item(m, cover, row, sort, low, high):
+def watched_item(m: Tables, cover: NodeId, row: Words, sort: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> NodeId:
     """The WATCH of an item of a sort; FAIL where none of what may be watched is wanted."""
     at, others = sort_of(row, sort), FAIL
     watchers = row + at[CoverRow.WATCHERS]
@@ -196,13 +199,13 @@ def watched_item(m, cover, row, sort, low, high):
 
 
 @inner
-def own_counter(row, planned):
+def own_counter(row: Words, planned: bool) -> int:
     """The counter of what a watcher watches for."""
     return row[sort_of(row, planned)[CoverRow.WHERE]]
 
 
 @inner
-def taken_item(m, cover, row, sort, low, high):
+def taken_item(m: Tables, cover: NodeId, row: Words, sort: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> NodeId:
     """The TAKEN node of an item of a sort, with its size and cost. low, high: what the counters of the COVER want and allow."""
     at = sort_of(row, sort)
     counted, is_counted = row + at[CoverRow.WHERE], False
@@ -221,7 +224,7 @@ def taken_item(m, cover, row, sort, low, high):
 
 
 @inner
-def cover_behind(m, taken):
+def cover_behind(m: Tables, taken: NodeId) -> NodeId:
     """What a TAKEN node of a COVER stands for."""
     cover = m.nodes[taken].a
     low, high = counters(m, cover, True), counters(m, cover, False)
@@ -230,7 +233,7 @@ def cover_behind(m, taken):
 
 
 @inner
-def cover_behind_watch(m, watch):
+def cover_behind_watch(m: Tables, watch: NodeId) -> NodeId:
     """What comes behind an item that ends here, of a WATCH."""
     taken, watched = m.nodes[watch].c, m.nodes[watch].b
     cover = m.nodes[taken].a
@@ -246,7 +249,7 @@ def cover_behind_watch(m, watch):
 
 
 @inner
-def take_all(m, taken, low, high):
+def take_all(m: Tables, taken: NodeId, low: NDArray[np.int64], high: NDArray[np.int64]) -> None:
     """Take the item of a TAKEN node from what counters want and allow."""
     row, sort = row_of_cover(m, m.nodes[taken].a), m.nodes[taken].b
     if sort < row[CoverRow.SORTS]:
@@ -259,7 +262,7 @@ def take_all(m, taken, low, high):
 
 
 @inner
-def cover_left(m, cover, low, high):
+def cover_left(m: Tables, cover: NodeId, low: NDArray[np.int64], high: NDArray[np.int64]) -> NodeId:
     """What comes where the counters of a COVER still want and allow so many."""
     row = row_of_cover(m, cover)
     tally, separator = FAIL, row[CoverRow.SEPARATOR]

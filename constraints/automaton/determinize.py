@@ -22,11 +22,13 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import NodeId, StateId
 from ..base.kinds import INFINITE, CoverRow, Kind
 from ..numba_support.jit import entry, inner
 from .closures import append_closure
-from .counted_tables import table_after
+from .counted_tables import is_table, table_after
 from .covers import row_of_cover, sort_of
 from .nodes import (
     EMPTY,
@@ -39,13 +41,14 @@ from .nodes import (
     wide,
 )
 from .states import frame_of, framed, items_of, rehash_states, state_of, state_of_all
-from .tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
+from .tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, Tables, tables_at
 from .unions import append_parts
 from .watched_items import alike_in_watch, watch_after
 from .word_complement import without_words_after, words_after
 
 RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
+NOT_KNOWN = NodeId(-1)  # instead of a product
 SEARCHES = 4  # one step may visit so many times the products of one search: searches may need others, and begin anew
 
 
@@ -53,7 +56,7 @@ SEARCHES = 4  # one step may visit so many times the products of one search: sea
 
 
 @inner
-def step(m, s, byte):
+def step(m: Tables, s: StateId, byte: int) -> int:
     """The transition of the state `s` on a byte: read from the table, or found now. DEAD on a fault."""
     push_request(m, s, byte)
     serve_requests(m)
@@ -61,7 +64,7 @@ def step(m, s, byte):
 
 
 @inner
-def push_request(m, what, byte):
+def push_request(m: Tables, what: int, byte: int) -> None:
     """Put a request on the stack: for a transition of the state `what`, or for a search from the product `what` (byte:
     SEARCH)."""
     top = m.n.requests
@@ -73,7 +76,7 @@ def push_request(m, what, byte):
 
 
 @inner
-def serve_requests(m):
+def serve_requests(m: Tables) -> None:
     """Serve the requests, the last one first, until none is left. One that cannot be served yet has put others on top
     of itself."""
     m.n.searched = 0
@@ -88,7 +91,7 @@ def serve_requests(m):
 
 
 @inner
-def derive(m, s, byte):
+def derive(m: Tables, s: StateId, byte: int) -> bool:
     """Find the transition of the state `s` on a byte, and write it for all neighbouring bytes with the same answer.
 
     Returns False when something else has to be known first, which has been requested then, and on a fault.
@@ -103,7 +106,7 @@ def derive(m, s, byte):
     if m.states[s].has_no_product == 0:
         for j in range(start, end):
             node = head_of(m, m.pool[j])
-            if m.nodes[node].kind == Kind.PRODUCT and not product_after(m, node, byte) >= 0:
+            if m.nodes[node].kind == Kind.PRODUCT and product_after(m, node, byte) == NOT_KNOWN:
                 return False
             if m.nodes[node].kind == Kind.WATCH and not know_watch(m, node, byte):
                 return False
@@ -119,7 +122,7 @@ def derive(m, s, byte):
             follow = watch_after(m, head, byte)
             low, high = alike_in_watch(m, head, byte, low, high)
             mark = m.next[256 * m.nodes[head].a + byte] >> STATE_BITS
-        elif kind == Kind.TABLE:
+        elif is_table(kind):
             follow, a, b = table_after(m, head, byte)
         elif kind == Kind.UNLISTED:
             rest, a, b, mark = after_byte(m, m.nodes[head].b, byte, count)
@@ -145,7 +148,7 @@ def derive(m, s, byte):
 
 
 @inner
-def leaf_after(m, head, byte):
+def leaf_after(m: Tables, head: NodeId, byte: int) -> tuple[NodeId, int, int, int]:
     """(follow, low, high, event) of a class or a literal: what follows the byte in it, FAIL where it does not read the
     byte; the interval of bytes with the same answer; the event of the byte."""
     low, high = 0, 255
@@ -168,7 +171,7 @@ def leaf_after(m, head, byte):
 
 
 @inner
-def after_byte(m, continuation, byte, count):
+def after_byte(m: Tables, continuation: NodeId, byte: int, count: int) -> tuple[NodeId, int, int, int]:
     """(rest, low, high, event) of a continuation that reads every byte in one way only: what follows the byte, FAIL
     where it does not read the byte; the interval of bytes with the same answer; the event of the byte. Uses `items`
     from `count` on as scratch."""
@@ -183,7 +186,7 @@ def after_byte(m, continuation, byte, count):
 
 
 @inner
-def derive_frame(m, s, byte):
+def derive_frame(m: Tables, s: StateId, byte: int) -> bool:
     """`derive` for a frame, from the transitions of its inner state."""
     frame = frame_of(m, s)
     row = m.next + 256 * frame.inner
@@ -205,7 +208,7 @@ def derive_frame(m, s, byte):
 
 
 @inner
-def know_watch(m, node, byte):
+def know_watch(m: Tables, node: NodeId, byte: int) -> bool:
     """Whether all transitions of a WATCH on a byte are known; those that are not are requested."""
     known = True
     while node != FAIL:
@@ -221,7 +224,7 @@ def know_watch(m, node, byte):
 
 
 @inner
-def same_answer(m, node, byte, low, high):
+def same_answer(m: Tables, node: NodeId, byte: int, low: int, high: int) -> tuple[int, int]:
     """(low, high) narrowed to the bytes around `byte` on which the operands of a product go where they go on `byte`."""
     x = m.next + 256 * m.nodes[node].a
     y = m.next + 256 * m.nodes[node].b if m.nodes[node].c == Kind.BOTH else x
@@ -234,8 +237,8 @@ def same_answer(m, node, byte, low, high):
 
 
 @inner
-def product_after(m, node, byte):
-    """The product behind a byte, FAIL when it cannot be completed; -1 on a fault, and when something has to be known
+def product_after(m: Tables, node: NodeId, byte: int) -> NodeId:
+    """The product behind a byte, FAIL when it cannot be completed; NOT_KNOWN on a fault, and when something has to be known
     first, which has been requested then."""
     x, y = operands_after(m, node, byte)
     if x < 0 or y < 0:
@@ -243,12 +246,12 @@ def product_after(m, node, byte):
             push_request(m, m.nodes[node].a, byte)
         if y < 0:
             push_request(m, m.nodes[node].b, byte)
-        return -1
+        return NOT_KNOWN
     return product_of(m, x, y, m.nodes[node].c)
 
 
 @inner
-def operands_after(m, node, byte):
+def operands_after(m: Tables, node: NodeId, byte: int) -> tuple[StateId, StateId]:
     """(x, y): the states of a product's operands behind a byte, -1 where that is not known yet."""
     x, y = m.nodes[node].a, m.nodes[node].b
     if x != DEAD:
@@ -259,22 +262,22 @@ def operands_after(m, node, byte):
 
 
 @inner
-def product_of(m, x, y, op):
-    """The product of the states `x` and `y` (of `x` alone when `op` is NEGATE), FAIL when it cannot be completed; -1 on
-    a fault, and when its search has been requested."""
+def product_of(m: Tables, x: StateId, y: StateId, op: int) -> NodeId:
+    """The product of the states `x` and `y` (of `x` alone when `op` is NEGATE), FAIL when it cannot be completed; NOT_KNOWN
+    on a fault, and when its search has been requested."""
     if op == Kind.BOTH and (x == DEAD or y == DEAD):
         return FAIL
     node = intern_node(m, Kind.PRODUCT, x, y, op)
     if m.n.fault != Fault.NONE:
-        return -1
+        return NOT_KNOWN
     if m.nodes[node].size == UNKNOWN:
         push_request(m, node, SEARCH)
-        return -1
+        return NOT_KNOWN
     return FAIL if m.nodes[node].size >= INFINITE else node
 
 
 @inner
-def product_accepts(m, node):
+def product_accepts(m: Tables, node: NodeId) -> bool:
     """Whether the text may end in a product."""
     if m.nodes[node].c == Kind.NEGATE:
         return m.nodes[node].a == DEAD or m.states[m.nodes[node].a].accept == 0
@@ -282,7 +285,7 @@ def product_accepts(m, node):
 
 
 @inner
-def search(m, origin):
+def search(m: Tables, origin: NodeId) -> bool:
     """Find a short completion of the product `origin`, in bytes, by a best-first search. Returns False when transitions
     of operands that hold products themselves have to be known first; the search begins anew then.
 
@@ -307,7 +310,7 @@ def search(m, origin):
     epoch = m.n.epoch
     nodes[0], parent[0], level[0], link[0] = origin, -1, 0, -1
     first[0], lowest, end = 0, 0, 1
-    m.nodes[origin].entry_product = epoch  # of a product, `entry_product` is the last search that visited it
+    m.nodes[origin].searched_in = epoch
     while lowest < RANKS:
         i = wide(first[lowest])
         if i < 0:
@@ -323,7 +326,7 @@ def search(m, origin):
             return True
         if not know_operands(m, node):
             return False
-        previous = UNKNOWN
+        previous = NOT_KNOWN
         for byte in range(256):
             x, y = operands_after(m, node, wide(byte))
             if m.nodes[node].c == Kind.BOTH and (x == DEAD or y == DEAD):
@@ -336,8 +339,8 @@ def search(m, origin):
                 m.n.fault = Fault.SEARCH_EXHAUSTED
             if m.n.fault != Fault.NONE:
                 return False
-            if successor != previous and m.nodes[successor].entry_product != epoch:
-                m.nodes[successor].entry_product = epoch
+            if successor != previous and m.nodes[successor].searched_in != epoch:
+                m.nodes[successor].searched_in = epoch
                 alone = max(m.states[x].cost, m.states[y].cost) if m.nodes[node].c == Kind.BOTH else 0
                 rank = min(alone + (level[i] + 1 if 2 * end < limit else 0), RANKS - 1)
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
@@ -351,7 +354,7 @@ def search(m, origin):
 
 
 @inner
-def keep_path(m, nodes, parent, i, rest):
+def keep_path(m: Tables, nodes: NDArray[np.int32], parent: NDArray[np.int32], i: int, rest: int) -> None:
     """Write the distances of the products on the path that a search has found; `rest` is that of the last one, number
     `i`."""
     while i >= 0:
@@ -361,7 +364,7 @@ def keep_path(m, nodes, parent, i, rest):
 
 
 @inner
-def know_operands(m, node):
+def know_operands(m: Tables, node: NodeId) -> bool:
     """Make all transitions of a product's operands known. Returns False when they had to be requested, and on a fault."""
     known = True
     for side in range(2 if m.nodes[node].c == Kind.BOTH else 1):
@@ -382,7 +385,7 @@ def know_operands(m, node):
 
 
 @entry(nodes="bool", sequences="bool", states="bool")
-def rehash(arena_address, nodes, sequences, states):
+def rehash(arena_address: int, nodes: bool, sequences: bool, states: bool) -> None:
     """Fill the hash tables that are empty, as the flags say: `node_hash`, `sequence_hash`, `state_hash`."""
     m = tables_at(arena_address)
     if nodes or sequences:
@@ -392,13 +395,13 @@ def rehash(arena_address, nodes, sequences, states):
 
 
 @entry
-def enter_product(arena_address, node):
+def enter_product(arena_address: int, node: NodeId) -> None:
     """Prepare a BOTH or NEGATE node: set its `entry_product` to the product of its operands' start states, FAIL if that has no
     completion, and its size and cost."""
     m = tables_at(arena_address)
     op = m.nodes[node].kind
     x = state_of(m, m.nodes[node].a)
-    y = state_of(m, m.nodes[node].b) if op == Kind.BOTH else 0
+    y = state_of(m, m.nodes[node].b) if op == Kind.BOTH else DEAD
     if m.n.fault != Fault.NONE:
         return
     product = product_of(m, x, y, op)
@@ -410,7 +413,7 @@ def enter_product(arena_address, node):
 
 
 @entry
-def enter_watched(arena_address, cover):
+def enter_watched(arena_address: int, cover: NodeId) -> None:
     """Write the states with which watched items of a COVER begin."""
     m = tables_at(arena_address)
     row = row_of_cover(m, wide(cover))
@@ -427,14 +430,14 @@ def enter_watched(arena_address, cover):
 
 
 @entry
-def start_state(arena_address, root):
+def start_state(arena_address: int, root: NodeId) -> StateId:
     """The state before any text of the node `root`."""
     m = tables_at(arena_address)
     return state_of(m, root)
 
 
 @entry
-def find_items(arena_address, s):
+def find_items(arena_address: int, s: StateId) -> tuple[int, int]:
     """(start in `pool`, number) of the items of a state."""
     m = tables_at(arena_address)
     return items_of(m, s)

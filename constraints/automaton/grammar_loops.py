@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import BodyId, NodeId, RowId
 from ..base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ..numba_support.jit import entry, inner
-from ..numba_support.record_access import words_at
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import ROOT, Vocab, child_of, ending_at, vocab_at
 from .covers import row_of_cover, sort_of
 from .member_walks import FIRST_CASE
-from .nodes import NO_BODY, plus, wide
-from .tables import DEAD, tables_at
+from .nodes import EMPTY, FAIL, NO_BODY, NO_UNLISTED, plus, wide
+from .tables import DEAD, Tables, tables_at
 
 CHAIN = 5  # sequences in one another through which it is looked whether a part is shared, the innermost included
 ENTERED, LEFT = 1, 2  # of a node, in a search: it is on the path; all behind it has been seen
@@ -20,13 +22,21 @@ ENTERED, LEFT = 1, 2  # of a node, in a search: it is on the path; all behind it
 @entry(
     rows="const int32[:]", lists="const int32[:]", edges="const int32[:]", literals="const uint8[:]", rules="const int32[:]"
 )  # fmt: skip
-def write_grammar(arena_address, vocab_address, rows, lists, edges, literals, rules):
+def write_grammar(
+    arena_address: int,
+    vocab_address: int,
+    rows: NDArray[np.int32],
+    lists: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    literals: NDArray[np.uint8],
+    rules: NDArray[np.int32],
+) -> int:
     """Write a grammar into an arena without nodes: its nodes, of which only literals are measured, what they refer to, and the
     counters of `n` that follow. Returns which kinds of nodes there are, as bits 1 << kind.
 
     rows: kind, a, b, c of each node; edges: low, high, follow of each; literals: their bytes; rules: their bodies.
     """
-    m, vocab = tables_at(arena_address), words_at(vocab_address)
+    m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     count, kinds = rows.size // 4, wide(0)
     for i in range(lists.size):
         m.lists[i] = lists[i]
@@ -37,16 +47,16 @@ def write_grammar(arena_address, vocab_address, rows, lists, edges, literals, ru
     for i in range(rules.size):
         m.rules[i] = rules[i]
     for i in range(count):  # the memory may have been used before
-        node = m.nodes[i]
+        node = m.nodes[NodeId(i)]
         node.kind, node.a, node.b, node.c = rows[4 * i], rows[4 * i + 1], rows[4 * i + 2], rows[4 * i + 3]
         node.size, node.cost = INFINITE, INFINITE
-        node.closure, node.marked_in, node.shared, node.entry_product = 0, 0, 0, 0
+        node.closure = node.marked_in = node.shared = node.may_saturate = node.searched_in = node.copies_begun = 0
+        node.entry_product = node.first_candidate = node.next_candidate = FAIL
         node.body_class, node.copies_per_token = NO_BODY, 1
-        node.copies_begun, node.may_saturate, node.first_candidate, node.next_candidate = 0, 0, 0, 0
         kinds |= 1 << rows[4 * i]
         if node.kind == Kind.LITERAL:
             price_literal(m, vocab, node.a, node.b)
-    m.nodes[1].size, m.nodes[1].cost = 0, 0
+    m.nodes[EMPTY].size, m.nodes[EMPTY].cost = 0, 0
     mark_shared(m, count)
     write_dead_state(m)
     m.n.nodes = m.n.num_static = count
@@ -57,38 +67,38 @@ def write_grammar(arena_address, vocab_address, rows, lists, edges, literals, ru
 
 
 @inner
-def write_dead_state(m):
+def write_dead_state(m: Tables) -> None:
     """Write the state from which nothing is accepted, and its transitions, which no description of a state writes."""
     dead = m.states[DEAD]
-    dead.start = dead.length = dead.frame = dead.body_class = dead.max_chars = dead.unlisted = 0
+    dead.start = dead.length = dead.frame = dead.max_chars = 0
+    dead.body_class, dead.unlisted = BodyId(0), NO_UNLISTED
     dead.accept = dead.has_no_product = dead.body_is_exclusive = dead.has_too_many_ends = 0
-    dead.literal = dead.literal_left = dead.after_literal = dead.uniform = 0
-    dead.events = dead.row = dead.items_hash = dead.ends = 0
+    dead.literal = dead.literal_left = dead.uniform = dead.events = dead.items_hash = dead.ends = 0
+    dead.after_literal, dead.row = DEAD, RowId(0)
     dead.cost = INFINITE
     for byte in range(256):
         m.next[byte] = DEAD
 
 
 @inner
-def price_literal(m, vocab, start, length):
+def price_literal(m: Tables, vocab: Vocab, start: int, length: int) -> None:
     """Write for each byte of a literal the least number of tokens that spell the literal from there on."""
-    trie = vocab[Header.TRIE]
-    nodes, end = vocab[trie + TrieRecord.NODES], start + length
+    trie, end = vocab.trie, start + length
     for i in range(end - 1, start - 1, -1):
-        best, node, j = wide(INFINITE), wide(-1), wide(i)
+        best, node, j = wide(INFINITE), ROOT, wide(i)
         while j < end:
-            node = child_of(vocab, trie, node, wide(m.text[j]))
+            node = child_of(trie, node, wide(m.text[j]))
             if node < 0:
                 break
             j += 1
-            first = nodes + NODE_WIDTH * node + 3
-            if vocab[first] != vocab[first + NODE_WIDTH]:
+            first, last = ending_at(trie, node)
+            if first != last:
                 best = min(best, plus(1, 0 if j == end else wide(m.text_cost[j])))
         m.text_cost[i] = best
 
 
 @inner
-def mark_shared(m, count):
+def mark_shared(m: Tables, count: int) -> None:
     """Mark the alternatives, sequences and calls that are parts of several sequences, or parts of such parts."""
     uses, chain = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
     for i in range(count):
@@ -107,7 +117,7 @@ def mark_shared(m, count):
 
 
 @inner
-def has_free_names(m, count):
+def has_free_names(m: Tables, count: int) -> int:
     """Whether every key that is remembered may be any string but finitely many: an endless repetition, perhaps without some
     words."""
     for i in range(count):
@@ -119,7 +129,7 @@ def has_free_names(m, count):
 
 
 @inner
-def is_free_name(m, body):
+def is_free_name(m: Tables, body: NodeId) -> bool:
     if m.nodes[body].kind != Kind.SEQ:
         return m.nodes[body].kind == Kind.UNLISTED
     characters, end = m.nodes[body].a, m.nodes[body].b
@@ -128,7 +138,7 @@ def is_free_name(m, body):
 
 
 @entry(bodies="const int32[:]")
-def write_bodies(arena_address, bodies):
+def write_bodies(arena_address: int, bodies: NDArray[np.int32]) -> None:
     """Write the body class of nodes that are repeated, and of the characters in them; and how many copies a token can spell.
     bodies: node, body class, copies of each."""
     m = tables_at(arena_address)
@@ -138,7 +148,7 @@ def write_bodies(arena_address, bodies):
 
 
 @entry
-def left_recursive_rule(arena_address, num_rules, num_lists):
+def left_recursive_rule(arena_address: int, num_rules: int, num_lists: int) -> int:
     """A rule that calls itself before any byte is read, -1 if there is none. All sizes are known; num_lists: words of `lists`."""
     m = tables_at(arena_address)
     mark = np.zeros(m.n.nodes, np.uint8)
@@ -162,7 +172,7 @@ def left_recursive_rule(arena_address, num_rules, num_lists):
 
 
 @inner
-def push_first(m, node, stack, top):
+def push_first(m: Tables, node: NodeId, stack: NDArray[np.int32], top: int) -> int:
     """Push the parts with which a text of a node may begin that may hold calls; returns the new top."""
     kind, a, b = m.nodes[node].kind, m.nodes[node].a, m.nodes[node].b
     if kind == Kind.CALL:
@@ -192,6 +202,6 @@ def push_first(m, node, stack, top):
 
 
 @inner
-def push(stack, top, node):
+def push(stack: NDArray[np.int32], top: int, node: int) -> int:
     stack[top] = node
     return top + 1

@@ -21,7 +21,7 @@ from .tables import FAULT_WORD, FIELDS, HASHES, Arena, BodyClass, Counters, Faul
 from .validation import VALIDATES, validate
 
 # Hash tables follow from the others, the rest is scratch.
-REBUILT = (*HASHES, "work", "items", "path", "ends", "requests", "contained")
+REBUILT = (*HASHES, "work", "items", "path", "ends", "steps", "judging", "requests", "contained")
 _COPIES = 3  # of what is in use are there while a table grows
 _NO_FAULT = int(Fault.NONE)  # to look up a member takes 50 ns, and every call compares
 

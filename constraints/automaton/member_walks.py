@@ -22,24 +22,27 @@ parts are made on the work list `work`, above what a closure has there.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import NodeId
 from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from .nodes import EMPTY, FAIL, Measure, intern_node, join, measured, plus, push_work, repetition, times, wide
-from .tables import UNKNOWN, Fault
+from .tables import UNKNOWN, Fault, Tables
 
 MOST_COUNT, POSITION, FIRST_CASE = 0, 1, 2  # of the row of a DECISION
 LAST = 1 << 28  # the position of members in any order
 
 
 @inner
-def row_of(m, node):
+def row_of(m: Tables, node: NodeId) -> Words:
     """Where in the arena the row of a DECISION begins."""
     return m.lists + m.nodes[node].a
 
 
 @inner
-def table_of(m, node, measures):
+def table_of(m: Tables, node: NodeId, measures: int) -> Words:
     """Where in the arena the bytes or tokens are that a DECISION takes for each number of members."""
     row = row_of(m, node)
     start = row + FIRST_CASE + 2 * m.nodes[node].b
@@ -47,7 +50,7 @@ def table_of(m, node, measures):
 
 
 @inner
-def list_parts(m, tally, depth):
+def list_parts(m: Tables, tally: NodeId, depth: int) -> int:
     """Put the parts of a list on the work list; returns the new depth."""
     while tally != FAIL and m.n.fault == Fault.NONE:
         depth = push_work(m, m.nodes[tally].a, depth)
@@ -56,7 +59,7 @@ def list_parts(m, tally, depth):
 
 
 @inner
-def sum_of_list(m, tally, measures):
+def sum_of_list(m: Tables, tally: NodeId, measures: int) -> int:
     """The least that all parts of a list take, whatever the number of their members."""
     total = 0
     while tally != FAIL:
@@ -66,7 +69,7 @@ def sum_of_list(m, tally, measures):
 
 
 @inner
-def least_of_some(m, part, measures):
+def least_of_some(m: Tables, part: NodeId, measures: int) -> int:
     """The least that a part takes with at least one member."""
     if m.nodes[part].kind == Kind.REPEAT:
         times_needed = max(m.nodes[part].b, 1)
@@ -82,7 +85,7 @@ def least_of_some(m, part, measures):
 
 
 @inner
-def most_members(m, part):
+def most_members(m: Tables, part: NodeId) -> int:
     """How many members a part may have at the most, UNBOUNDED for any number."""
     if m.nodes[part].kind == Kind.REPEAT:
         return m.nodes[part].c
@@ -90,7 +93,7 @@ def most_members(m, part):
 
 
 @inner
-def add_part(m, part, measures, least, end, is_open):
+def add_part(m: Tables, part: NodeId, measures: int, least: NDArray[np.int64], end: int, is_open: bool) -> None:
     """Add a part to `least`, which has the least that the parts before it take for 0, 1, ... `end` members (`end` or more, if
     `is_open`)."""
     before = least.copy()
@@ -108,7 +111,7 @@ def add_part(m, part, measures, least, end, is_open):
 
 
 @inner
-def add_members(before, least, end, is_open, count, price):
+def add_members(before: NDArray[np.int64], least: NDArray[np.int64], end: int, is_open: bool, count: int, price: int) -> None:
     """Lower `least` to what `count` more members for a price make possible."""
     if price >= INFINITE:
         return
@@ -119,7 +122,7 @@ def add_members(before, least, end, is_open, count, price):
 
 
 @inner
-def least_counted(m, depth, top, low, high, measures):
+def least_counted(m: Tables, depth: int, top: int, low: int, high: int, measures: int) -> int:
     """The least that the parts on the work list from `depth` to `top` take with `low` to `high` (UNBOUNDED: any) members."""
     finite = low
     for k in range(depth, top):
@@ -141,7 +144,7 @@ def least_counted(m, depth, top, low, high, measures):
 
 
 @inner
-def least_of_walk(m, depth, top, low, high, must_follow, measures):
+def least_of_walk(m: Tables, depth: int, top: int, low: int, high: int, must_follow: int, measures: int) -> int:
     """The least that a walk of the parts on the work list from `depth` to `top` takes; with at least one member, if one
     `must_follow`. The separator of the first member is counted."""
     if low > 0 or high >= 0:
@@ -160,7 +163,7 @@ def least_of_walk(m, depth, top, low, high, must_follow, measures):
 
 
 @inner
-def measure_walk(m, walk, depth):
+def measure_walk(m: Tables, walk: NodeId, depth: int) -> tuple[int, int]:
     """(size, cost) of a WALK, its parts being put on the work list from `depth` on."""
     top = list_parts(m, m.nodes[walk].a, depth)
     if m.n.fault != Fault.NONE:
@@ -178,7 +181,7 @@ def measure_walk(m, walk, depth):
 
 
 @inner
-def fill_counts(m, node, measures):
+def fill_counts(m: Tables, node: NodeId, measures: int) -> bool:
     """Fill the table of a DECISION for each number of members; returns whether anything changed. All below are known."""
     row, table = row_of(m, node), table_of(m, node, measures)
     most = row[MOST_COUNT]
@@ -209,7 +212,7 @@ def fill_counts(m, node, measures):
 
 
 @inner
-def measure_decision(m, node, measures):
+def measure_decision(m: Tables, node: NodeId, measures: int) -> int:
     """The least that a DECISION takes."""
     best = least_of_some(m, node, measures)
     while m.nodes[node].kind == Kind.DECISION:
@@ -218,7 +221,7 @@ def measure_decision(m, node, measures):
 
 
 @inner
-def at_position(m, part, position):
+def at_position(m: Tables, part: NodeId, position: int) -> NodeId:
     """What is left of a part where no member before a position may come any more: FAIL where one would have to."""
     while m.nodes[part].kind == Kind.DECISION and row_of(m, part)[POSITION] < position:
         part = m.nodes[part].c
@@ -226,7 +229,7 @@ def at_position(m, part, position):
 
 
 @inner
-def parts_behind(m, walk, taken, case, depth):
+def parts_behind(m: Tables, walk: NodeId, taken: NodeId, case: int, depth: int) -> int:
     """Put on the work list the parts of a WALK that are left behind a member of the part `taken`, by the offset of its case.
     Returns the new depth, or -1 where something that is needed cannot come any more."""
     position = LAST
@@ -258,7 +261,7 @@ def parts_behind(m, walk, taken, case, depth):
 
 
 @inner
-def bounds_behind(m, walk):
+def bounds_behind(m: Tables, walk: NodeId) -> tuple[int, int]:
     """(low, high) of a WALK behind one more member."""
     members = m.nodes[walk].b
     low, high = m.nodes[members].b, m.nodes[members].c
@@ -266,7 +269,7 @@ def bounds_behind(m, walk):
 
 
 @inner
-def taken_member(m, walk, part, case, depth):
+def taken_member(m: Tables, walk: NodeId, part: NodeId, case: int, depth: int) -> NodeId:
     """The TAKEN node of a member, with its size and cost; FAIL where the object could not be finished behind it."""
     node = intern_node(m, Kind.TAKEN, walk, part, case)
     if m.nodes[node].size == UNKNOWN and node != FAIL:
@@ -283,7 +286,7 @@ def taken_member(m, walk, part, case, depth):
 
 
 @inner
-def open_walk(m, walk, tail, depth):
+def open_walk(m: Tables, walk: NodeId, tail: NodeId, depth: int) -> int:
     """Put on the work list what a WALK may begin with, each followed by what is then left and `tail`. Returns the new depth."""
     if m.nodes[walk].c == 0:
         if m.nodes[walk].size == 0:
@@ -310,7 +313,7 @@ def open_walk(m, walk, tail, depth):
 
 
 @inner
-def open_member(m, walk, part, case, member, tail, depth):
+def open_member(m: Tables, walk: NodeId, part: NodeId, case: int, member: NodeId, tail: NodeId, depth: int) -> int:
     """Put a member on the work list, without the separator before it, and what is left behind it. Returns the new depth."""
     if m.nodes[member].size >= INFINITE:
         return depth
@@ -322,7 +325,7 @@ def open_member(m, walk, part, case, member, tail, depth):
 
 
 @inner
-def walk_of(m, tally, members, must_follow, depth):
+def walk_of(m: Tables, tally: NodeId, members: int, must_follow: int, depth: int) -> NodeId:
     """The WALK of a list of parts, with its size and cost."""
     node = intern_node(m, Kind.WALK, tally, members, must_follow)
     if m.nodes[node].size == UNKNOWN and node != FAIL:
@@ -334,7 +337,7 @@ def walk_of(m, tally, members, must_follow, depth):
 
 
 @inner
-def left_behind(m, taken, depth):
+def left_behind(m: Tables, taken: NodeId, depth: int) -> NodeId:
     """The WALK that a TAKEN node stands for; EMPTY where nothing may come any more."""
     walk, part, case = m.nodes[taken].a, m.nodes[taken].b, m.nodes[taken].c
     top = parts_behind(m, walk, part, case, depth)

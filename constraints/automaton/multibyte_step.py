@@ -9,22 +9,24 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+from ..base.ids import NodeId, StateId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from .determinize import after_byte
 from .nodes import EMPTY, FAIL, head_of, intern_node, join, literal, wide
 from .states import framed, inner_of, state_of_all, tail_of
-from .tables import DEAD, Fault
+from .tables import DEAD, Fault, Tables
 from .unions import append_parts
 from .word_complement import narrowed, without_words
 
 _SHORTEST = 2  # a single byte is a transition
 _MAX_ITEMS = 64
-_IMPOSSIBLE = -1
+_IMPOSSIBLE = NodeId(-1)
 
 
 @inner
-def leap(m, s, data, start, end):
+def leap(m: Tables, s: StateId, data: Words, start: int, end: int) -> tuple[StateId, int]:
     """(state, n): the state behind the first n of the bytes data[start:end]. (DEAD, 0) where this is not possible, and
     on a fault."""
     count = 0
@@ -40,13 +42,13 @@ def leap(m, s, data, start, end):
 
 
 @inner
-def is_plain(byte):
+def is_plain(byte: int) -> bool:
     """Whether a byte stands for itself in a JSON string."""
     return 0x20 <= byte < 0x7F and byte != 0x22 and byte != 0x5C
 
 
 @inner
-def after_characters(m, s, data, start, n):
+def after_characters(m: Tables, s: StateId, data: Words, start: int, n: int) -> StateId:
     """The state behind `n` bytes of `data`: the one to which transitions would lead. DEAD where this is not possible,
     and on a fault."""
     length = m.states[s].length
@@ -70,7 +72,7 @@ def after_characters(m, s, data, start, n):
 
 
 @inner
-def literal_after(m, node, data, start, n):
+def literal_after(m: Tables, node: NodeId, data: Words, start: int, n: int) -> NodeId:
     """What is left of a literal behind `n` bytes: FAIL where it differs from them, _IMPOSSIBLE where it is shorter."""
     text, length = m.text + m.nodes[node].a, m.nodes[node].b
     for k in range(min(n, length)):
@@ -82,7 +84,7 @@ def literal_after(m, node, data, start, n):
 
 
 @inner
-def unlisted_after(m, node, data, start, n, num_items):
+def unlisted_after(m: Tables, node: NodeId, data: Words, start: int, n: int, num_items: int) -> NodeId:
     """What is left of an UNLISTED node behind `n` bytes, if each of them leads from its body to the same body; else
     _IMPOSSIBLE.
 

@@ -17,9 +17,11 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from ..base.ids import BodyId, NodeId
 from ..base.kinds import INFINITE, NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from ..numba_support.divisors import (
     COUNTS,
@@ -30,17 +32,26 @@ from ..numba_support.divisors import (
     whole_size,
 )
 from ..numba_support.jit import inner
-from .tables import UNKNOWN, Fault
+from ..numba_support.records import Words
+from .tables import UNKNOWN, Fault, Tables
 
-FAIL, EMPTY = 0, 1
-NO_BODY = -1
+FAIL, EMPTY = NodeId(0), NodeId(1)
+NO_BODY = BodyId(-1)
+NO_UNLISTED = FAIL  # instead of an UNLISTED node
 SATURATED_COPIES, MAX_COPIES_BEGUN = (
     (1 << 31) - 1,
     1 << 20,
 )  # more than anybody counts to; those that may have been begun, see counter_saturation.py
 _SATURATION_BYTES = 32  # nearer ends are not looked for: only in vocabularies of short tokens would they be beyond reach
 
-wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
+if TYPE_CHECKING:
+
+    def wide(number: T) -> T: ...
+else:
+    wide = np.int64  # what is read from int32 arrays is widened, so that every function is compiled for one signature
+
+
+T = TypeVar("T")
 
 
 class Measure(IntEnum):
@@ -51,22 +62,22 @@ class Measure(IntEnum):
 
 
 @inner
-def measured(m, node, measure):
+def measured(m: Tables, node: NodeId, measure: int) -> int:
     return m.nodes[node].size if measure == Measure.SIZE else m.nodes[node].cost
 
 
 @inner
-def mix(a, b, c, d):
+def mix(a: int, b: int, c: int, d: int) -> int:
     """A 32-bit hash of four words."""
-    h = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b)
-    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(c)
-    h = (h ^ (h >> np.uint64(32))) * np.uint64(0x94D049BB133111EB) + np.uint64(d)
+    h = np.uint64(wide(a)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(wide(b))
+    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(wide(c))
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0x94D049BB133111EB) + np.uint64(wide(d))
     h = (h ^ (h >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(h >> np.uint64(33))
+    return np.int64(h >> np.uint64(33))  # type: ignore[return-value]
 
 
 @inner
-def plus(a, b):
+def plus(a: int, b: int) -> int:
     """The sum of two sizes or costs. INFINITE plus anything is INFINITE; finite sums stay below it."""
     if a >= INFINITE or b >= INFINITE:
         return INFINITE
@@ -74,7 +85,7 @@ def plus(a, b):
 
 
 @inner
-def times(count, a):
+def times(count: int, a: int) -> int:
     """The size or cost of `count` copies of something of size or cost `a`."""
     if count == 0:
         return 0
@@ -84,7 +95,7 @@ def times(count, a):
 
 
 @inner
-def tokens_for_copies(count, stride):
+def tokens_for_copies(count: int, stride: int) -> int:
     """Tokens for `count` copies when one token can spell up to `copies_per_token` of them."""
     return (count + stride - 1) // stride
 
@@ -93,7 +104,7 @@ def tokens_for_copies(count, stride):
 
 
 @inner
-def intern_node(m, kind, a, b, c):
+def intern_node(m: Tables, kind: int, a: int, b: int, c: int) -> NodeId:
     """The node with this kind and these operands; it is made if there is none. Sets FULL_NODES and returns FAIL when
     there is no room. Sequences are made by `sequence`."""
     mask = m.node_hash_size - 1
@@ -110,9 +121,9 @@ def intern_node(m, kind, a, b, c):
 
 
 @inner
-def new_node(m, place, kind, a, b, c):
+def new_node(m: Tables, place: Words, kind: int, a: int, b: int, c: int) -> NodeId:
     """A new node; its number is written to `place`, a free slot of a hash table. Returns FAIL on a fault."""
-    i = m.n.nodes
+    i = NodeId(m.n.nodes)
     if i >= m.nodes_size:
         m.n.fault = Fault.FULL_NODES
         return FAIL
@@ -122,13 +133,13 @@ def new_node(m, place, kind, a, b, c):
     node.kind, node.a, node.b, node.c = kind, a, b, c
     node.size = node.cost = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
     node.body_class, node.copies_per_token = NO_BODY, 1
-    node.closure = node.marked_in = node.shared = node.entry_product = 0
-    node.copies_begun = node.may_saturate = node.first_candidate = node.next_candidate = 0
+    node.closure = node.marked_in = node.shared = node.may_saturate = node.searched_in = node.copies_begun = 0
+    node.entry_product = node.first_candidate = node.next_candidate = FAIL
     return i
 
 
 @inner
-def sequence(m, head, tail):
+def sequence(m: Tables, head: NodeId, tail: NodeId) -> NodeId:
     """The SEQ node of `head` and `tail`, with its size and cost. `join` is for operands that may be empty."""
     is_static = head < m.n.num_static and tail < m.n.num_static
     node = intern_node(m, Kind.SEQ, head, tail, 0) if is_static else intern_sequence(m, head, tail)
@@ -141,7 +152,7 @@ def sequence(m, head, tail):
 
 
 @inner
-def intern_sequence(m, head, tail):
+def intern_sequence(m: Tables, head: NodeId, tail: NodeId) -> NodeId:
     """The SEQ node of two nodes at least one of which is not static; so the SEQ node is not static either. Such nodes
     have a hash table of their own. Sets FULL_SEQUENCES and returns FAIL when there is no room."""
     mask = m.sequence_hash_size - 1
@@ -161,7 +172,7 @@ def intern_sequence(m, head, tail):
 
 
 @inner
-def repetition(m, body, low, high):
+def repetition(m: Tables, body: NodeId, low: int, high: int) -> NodeId:
     """The REPEAT node of `low` to `high` copies of `body`, with its size and cost; high: UNBOUNDED when it has no end."""
     node = intern_node(m, Kind.REPEAT, body, low, high)
     if m.nodes[node].size == UNKNOWN:
@@ -172,7 +183,7 @@ def repetition(m, body, low, high):
 
 
 @inner
-def may_saturate(m, node):
+def may_saturate(m: Tables, node: NodeId) -> int:
     """1 for a repetition whose end may be farther away than a token reaches, so that counter_saturation.py may replace it; else
     0."""
     body, high = m.nodes[node].a, m.nodes[node].c
@@ -182,7 +193,7 @@ def may_saturate(m, node):
 
 
 @inner
-def literal(m, start, length):
+def literal(m: Tables, start: int, length: int) -> NodeId:
     """The LITERAL node of `length` bytes of the table `text` from `start` on."""
     node = intern_node(m, Kind.LITERAL, start, length, 0)
     if m.nodes[node].size == UNKNOWN:
@@ -191,7 +202,7 @@ def literal(m, start, length):
 
 
 @inner
-def cost_of_one_more(m, head, rest):
+def cost_of_one_more(m: Tables, head: NodeId, rest: NodeId) -> int:
     """The cost of the character `head` and then `rest`, if `rest` goes on with a repetition of the same characters,
     because one token may spell several of them; else INFINITE.
 
@@ -210,7 +221,7 @@ def cost_of_one_more(m, head, rest):
 
 
 @inner
-def cost_of_copies(m, head, rest, behind):
+def cost_of_copies(m: Tables, head: NodeId, rest: NodeId, behind: NodeId) -> int:
     """`cost_of_one_more` for a `rest` that begins with no union, and what comes `behind` it."""
     if rest == EMPTY:
         rest, behind = behind, EMPTY
@@ -223,7 +234,7 @@ def cost_of_copies(m, head, rest, behind):
 
 
 @inner
-def join(m, head, tail):
+def join(m: Tables, head: NodeId, tail: NodeId) -> NodeId:
     """The continuation `head` then `tail`, where either may be EMPTY or FAIL.
 
     A short sequence in `head` is taken apart, and repetitions in a row are added up, so that a continuation has one
@@ -241,7 +252,7 @@ def join(m, head, tail):
 
 
 @inner
-def stacked(m, head, tail):
+def stacked(m: Tables, head: NodeId, tail: NodeId) -> NodeId:
     """The sequence of `head`, which is none itself, and `tail`. Where two repetitions of one body meet they are one,
     with the sums of their bounds: nested calls of a rule that is a repetition say no more than one of them."""
     if m.nodes[head].kind != Kind.REPEAT:
@@ -259,7 +270,7 @@ def stacked(m, head, tail):
 
 
 @inner
-def after_one_copy(m, node):
+def after_one_copy(m: Tables, node: NodeId) -> NodeId:
     """What is left of the repetition `node` after one more copy of its body."""
     body, low, high = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
     if high == 1:
@@ -270,13 +281,13 @@ def after_one_copy(m, node):
 
 
 @inner
-def head_of(m, item):
+def head_of(m: Tables, item: NodeId) -> NodeId:
     """The node that a continuation begins with."""
     return m.nodes[item].a if m.nodes[item].kind == Kind.SEQ else item
 
 
 @inner
-def push_work(m, node, depth):
+def push_work(m: Tables, node: NodeId, depth: int) -> int:
     """Put a node on the work list `work` at `depth`; returns the new depth."""
     if depth >= m.work_size:
         m.n.fault = Fault.FULL_WORK
@@ -286,11 +297,12 @@ def push_work(m, node, depth):
 
 
 @inner
-def rehash_nodes(m, nodes, sequences):
+def rehash_nodes(m: Tables, nodes: bool, sequences: bool) -> None:
     """Enter all nodes that are ever looked up into `node_hash` (if `nodes`) and `sequence_hash` (if `sequences`), which
     have to be all zero."""
     static = m.n.num_static
-    for i in range(2 if nodes else static, m.n.nodes):
+    for number in range(2 if nodes else static, m.n.nodes):
+        i = NodeId(number)
         k, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b
         if k == Kind.SEQ and (a >= static or b >= static):
             if sequences:
@@ -300,7 +312,7 @@ def rehash_nodes(m, nodes, sequences):
 
 
 @inner
-def insert(table, size, key, i):
+def insert(table: Words, size: int, key: int, i: int) -> None:
     """Enter the number `i` under `key` in the open hash table of `size` entries at `table`."""
     slot = key & (size - 1)
     while table[slot] != 0:
@@ -312,7 +324,7 @@ def insert(table, size, key, i):
 
 
 @inner
-def upper(m, part):
+def upper(m: Tables, part: NodeId) -> int:
     """How many members of one part a bag may still have, NO_BOUND when there is no bound; 0 when no such member has a
     finite string."""
     if m.nodes[m.nodes[part].a].size >= INFINITE:
@@ -321,7 +333,7 @@ def upper(m, part):
 
 
 @inner
-def bag_bounds(m, bag):
+def bag_bounds(m: Tables, bag: NodeId) -> tuple[int, int]:
     """(least, most): the sums of the bounds of a bag's parts."""
     least = most = 0
     tally = m.nodes[bag].a
@@ -333,7 +345,7 @@ def bag_bounds(m, bag):
 
 
 @inner
-def least_sum(m, bag, measures):
+def least_sum(m: Tables, bag: NodeId, measures: int) -> int:
     """The least that a bag takes, as one of `Measure`: every part as often as it must come, and the cheapest parts as often as
     members are missing."""
     total, missing = 0, m.nodes[bag].b
@@ -361,7 +373,7 @@ def least_sum(m, bag, measures):
 
 
 @inner
-def open_bag(m, bag, tail, depth):
+def open_bag(m: Tables, bag: NodeId, tail: NodeId, depth: int) -> int:
     """Put on the work list what a bag may begin with, each followed by the bag that is left and `tail`; `tail` itself,
     too, if the bag may end here. Returns the new depth."""
     least, most = bag_bounds(m, bag)
@@ -379,7 +391,7 @@ def open_bag(m, bag, tail, depth):
 
 
 @inner
-def bag_after_member(m, bag, taken, depth):
+def bag_after_member(m: Tables, bag: NodeId, taken: NodeId, depth: int) -> NodeId:
     """The bag that is left after one more member of the part at tally `taken`, with tight bounds (see
     `Grammar._tight_bag`).
 
@@ -423,12 +435,12 @@ def bag_after_member(m, bag, taken, depth):
 
 
 @inner
-def digits_needed(m, node):
-    """(size, cost) of a MULTIPLE."""
+def digits_needed(m: Tables, node: NodeId) -> tuple[int, int]:
+    """(size, cost) of a MULTIPLE or a FRACTION."""
     step, remainder, to_come = m.lists + m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
     modulus, places, dearest = step[MultipleRow.MODULUS], step[MultipleRow.PLACES], 0
-    if to_come < 0:
-        size = wide(fraction_size(modulus, remainder, -to_come))
+    if m.nodes[node].kind == Kind.FRACTION:
+        size = wide(fraction_size(modulus, remainder, to_come))
     else:
         size = wide(whole_size(modulus, places, remainder, to_come // COUNTS, to_come % COUNTS))
     for k in range(MultipleRow.POINT, MULTIPLE_ROW_WORDS):
@@ -437,34 +449,52 @@ def digits_needed(m, node):
 
 
 @inner
-def open_multiple(m, node, tail, depth):
+def open_multiple(m: Tables, node: NodeId, tail: NodeId, depth: int) -> int:
     """Put on the work list the digits, or the point, that a MULTIPLE may begin with, each followed by what is left of
     it and `tail`; `tail` itself, too, if the number may end here. Returns the new depth."""
     step = m.lists + m.nodes[node].a
-    remainder, to_come = m.nodes[node].b, m.nodes[node].c
+    remainder, low, high = m.nodes[node].b, m.nodes[node].c // COUNTS, m.nodes[node].c % COUNTS
     modulus, places = step[MultipleRow.MODULUS], step[MultipleRow.PLACES]
-    low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
-    if to_come >= 0 and low == 0:
+    if low == 0:
         if is_divisible(modulus, remainder, places):
             depth = push_work(m, tail, depth)
         if places > 0:
-            depth = push_work(m, digit_then(m, step[MultipleRow.POINT], node, remainder, -places, tail), depth)
-    if to_come >= 0 and high == 0:
+            fraction = digits_to_come(m, Kind.FRACTION, node, remainder, places)
+            depth = push_work(m, digit_then(m, step[MultipleRow.POINT], fraction, tail), depth)
+    if high == 0:
         return depth
-    following = max(low - 1, 0) * COUNTS + high - 1 if to_come >= 0 else -left
     for digit in range(10):
-        after, text = (10 * remainder + digit) % modulus, step[MultipleRow.DIGIT + digit]
-        if to_come < 0 and digit > 0 and is_divisible(modulus, after, left):
-            depth = push_work(m, join(m, text, tail), depth)
-        if to_come >= 0 or left > 0:
-            depth = push_work(m, digit_then(m, text, node, after, following, tail), depth)
+        after = (10 * remainder + digit) % modulus
+        rest = digits_to_come(m, Kind.MULTIPLE, node, after, max(low - 1, 0) * COUNTS + high - 1)
+        depth = push_work(m, digit_then(m, step[MultipleRow.DIGIT + digit], rest, tail), depth)
     return depth
 
 
 @inner
-def digit_then(m, text, node, remainder, to_come, tail):
-    """The continuation of `text`, what is left of a MULTIPLE behind it, and `tail`; FAIL when it cannot be completed."""
-    rest = intern_node(m, Kind.MULTIPLE, m.nodes[node].a, remainder, to_come)
-    if m.nodes[rest].size == UNKNOWN:
-        m.nodes[rest].size, m.nodes[rest].cost = digits_needed(m, rest)
+def open_fraction(m: Tables, node: NodeId, tail: NodeId, depth: int) -> int:
+    """`open_multiple` for a FRACTION, whose last digit is not 0."""
+    step = m.lists + m.nodes[node].a
+    modulus, left = step[MultipleRow.MODULUS], m.nodes[node].c - 1  # left: behind the digit to be read now
+    for digit in range(10):
+        after, text = (10 * m.nodes[node].b + digit) % modulus, step[MultipleRow.DIGIT + digit]
+        if digit > 0 and is_divisible(modulus, after, left):
+            depth = push_work(m, join(m, text, tail), depth)
+        if left > 0:
+            rest = digits_to_come(m, Kind.FRACTION, node, after, left)
+            depth = push_work(m, digit_then(m, text, rest, tail), depth)
+    return depth
+
+
+@inner
+def digits_to_come(m: Tables, kind: int, node: NodeId, remainder: int, to_come: int) -> NodeId:
+    """The MULTIPLE or FRACTION with the step of `node`, with its size and cost."""
+    made = intern_node(m, kind, m.nodes[node].a, remainder, to_come)
+    if m.nodes[made].size == UNKNOWN:
+        m.nodes[made].size, m.nodes[made].cost = digits_needed(m, made)
+    return made
+
+
+@inner
+def digit_then(m: Tables, text: NodeId, rest: NodeId, tail: NodeId) -> NodeId:
+    """The continuation of `text`, the digits `rest`, and `tail`; FAIL when it cannot be completed."""
     return FAIL if m.nodes[rest].size >= INFINITE else join(m, text, join(m, rest, tail))

@@ -10,19 +10,26 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.ids import NodeId, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import entry, inner
 from .determinize import step
 from .nodes import EMPTY, head_of, mix, wide
 from .states import items_of
-from .tables import DEAD, NODE_WORDS, STATE_MASK, Fault, tables_at
+from .tables import DEAD, NODE_WORDS, STATE_MASK, Fault, Tables, tables_at
 
 NO_BYTE = -1
 _TRIED = 4  # items of a state
 
 
 @entry(states="int32[:]", text="int32[:]", work="int32[:]")
-def pump(arena_address, period, seed, at, end, most_work, free, states, text, work):
+def pump(
+    arena_address: int, period: int, seed: int, at: int, end: int, most_work: int, free: int,
+    states: NDArray[np.int32], text: NDArray[np.int32], work: NDArray[np.int32],
+) -> int:
     """How many bytes the text has by now: `end`, or fewer where it cannot go on, where a byte took more than `most_work`, and on a
     fault. Goes on with a text of `at` bytes.
 
@@ -54,22 +61,22 @@ def pump(arena_address, period, seed, at, end, most_work, free, states, text, wo
 
 
 @inner
-def work_so_far(m):
+def work_so_far(m: Tables) -> int:
     """Words written and parts looked at."""
     return NODE_WORDS * m.n.nodes + m.n.pool + m.n.parts
 
 
 @inner
-def goes_on(m, s, byte):
+def goes_on(m: Tables, s: StateId, byte: int) -> bool:
     """Whether a state can read a byte with more to come behind it."""
     if m.next[256 * s + byte] == DEAD:
         return False
-    after = step(m, s, byte) & STATE_MASK
+    after = StateId(step(m, s, byte) & STATE_MASK)
     return after != DEAD and (m.states[after].accept == 0 or m.states[after].length != 1)
 
 
 @inner
-def any_byte(m, s, random):
+def any_byte(m: Tables, s: StateId, random: int) -> int:
     """A byte that one of the items of a state reads with more to come behind it, NO_BYTE where there is none: of a few the one
     behind which most is to come. random: less than 2^28."""
     best, most = NO_BYTE, -1
@@ -92,7 +99,7 @@ def any_byte(m, s, random):
 
 
 @inner
-def byte_of(m, item, random):
+def byte_of(m: Tables, item: NodeId, random: int) -> int:
     """A byte with which an item may begin, NO_BYTE of the end."""
     head = head_of(m, item)
     kind = m.nodes[head].kind

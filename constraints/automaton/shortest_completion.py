@@ -20,13 +20,15 @@ have been written before (`Supply`).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..base.ids import NodeId
 from ..base.kinds import INFINITE, CoverRow, Event, Kind, Supply
 from ..numba_support.jit import entry, inner
 from .covers import price_of_cover, row_of_cover, settle_plan, sort_of
 from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from .nodes import EMPTY, Measure, digits_needed, least_sum, may_saturate, plus, times, tokens_for_copies, wide
-from .tables import tables_at
+from .tables import Tables, tables_at
 from .word_complement import sizes_without_words
 
 NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
@@ -34,7 +36,7 @@ MIN_BODY = 8  # shorter repetitions are measured as they are
 
 
 @entry(single="const bool[:]")
-def measure_shortest(arena_address, start, end, single):
+def measure_shortest(arena_address: int, start: int, end: int, single: NDArray[np.bool_]) -> bool:
     """Set size and cost of the nodes start..end (except products) from their children. Returns whether anything
     changed.
 
@@ -44,7 +46,7 @@ def measure_shortest(arena_address, start, end, single):
 
 
 @entry(single="const bool[:]")
-def settle_shortest(arena_address, start, end, single):
+def settle_shortest(arena_address: int, start: int, end: int, single: NDArray[np.bool_]) -> None:
     """`measure_shortest`, until nothing changes: until the sizes of rules have settled."""
     m = tables_at(arena_address)
     while measure_once(m, start, end, single):
@@ -52,10 +54,11 @@ def settle_shortest(arena_address, start, end, single):
 
 
 @inner
-def measure_once(m, start, end, single):
+def measure_once(m: Tables, start: int, end: int, single: NDArray[np.bool_]) -> bool:
     """One pass of `measure_shortest`."""
     changed = False
-    for i in range(start, end):
+    for number in range(start, end):
+        i = NodeId(number)
         kind, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b
         size, cost = m.nodes[i].size, m.nodes[i].cost
         if kind == Kind.CLASS:
@@ -92,25 +95,25 @@ def measure_once(m, start, end, single):
         elif kind == Kind.REPEAT:
             size = times(b, m.nodes[a].size)
             cost = times(tokens_for_copies(b, m.nodes[a].copies_per_token), m.nodes[a].cost)
-            m.nodes[i].may_saturate = may_saturate(m, wide(i))
+            m.nodes[i].may_saturate = may_saturate(m, i)
         elif kind == Kind.CALL:
             size, cost = m.nodes[m.rules[a]].size, m.nodes[m.rules[a]].cost
         elif kind == Kind.BAG:
-            size, cost = least_sum(m, wide(i), Measure.SIZE), least_sum(m, wide(i), Measure.COST)
+            size, cost = least_sum(m, i, Measure.SIZE), least_sum(m, i, Measure.COST)
         elif kind == Kind.DECISION:
-            if row_of(m, wide(i))[MOST_COUNT] >= 0:
-                changed |= fill_counts(m, wide(i), Measure.SIZE)
-                changed |= fill_counts(m, wide(i), Measure.COST)
-            size, cost = measure_decision(m, wide(i), Measure.SIZE), measure_decision(m, wide(i), Measure.COST)
+            if row_of(m, i)[MOST_COUNT] >= 0:
+                changed |= fill_counts(m, i, Measure.SIZE)
+                changed |= fill_counts(m, i, Measure.COST)
+            size, cost = measure_decision(m, i, Measure.SIZE), measure_decision(m, i, Measure.COST)
         elif kind == Kind.WALK:
-            size, cost = measure_walk(m, wide(i), 0)
+            size, cost = measure_walk(m, i, 0)
         elif kind == Kind.COVER:
             was_known = size < INFINITE
-            size, cost = price_of_cover(m, wide(i), Measure.SIZE), price_of_cover(m, wide(i), Measure.COST)
+            size, cost = price_of_cover(m, i, Measure.SIZE), price_of_cover(m, i, Measure.COST)
             if size < INFINITE and not was_known:
-                settle_plan(m, wide(i))
-        elif kind == Kind.MULTIPLE:
-            size, cost = digits_needed(m, wide(i))
+                settle_plan(m, i)
+        elif kind == Kind.MULTIPLE or kind == Kind.FRACTION:
+            size, cost = digits_needed(m, i)
         elif kind == Kind.UNLISTED:
             size, cost = sizes_without_words(m, wide(a), wide(b))
         elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.TALLY or kind == Kind.WORDS:
@@ -121,14 +124,15 @@ def measure_once(m, start, end, single):
 
 
 @entry(depth="int32[:]")
-def boolean_depths(arena_address, start, end, depth):
+def boolean_depths(arena_address: int, start: int, end: int, depth: NDArray[np.int32]) -> None:
     """Fill depth[node] (int32) for the nodes start..end: how many intersections and complements are inside one another
     there.
 
     Calls are not followed: there are none inside of intersections and complements.
     """
     m = tables_at(arena_address)
-    for i in range(start, end):
+    for number in range(start, end):
+        i = NodeId(number)
         kind, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b
         most = 0
         if kind == Kind.CLASS:
@@ -147,13 +151,13 @@ def boolean_depths(arena_address, start, end, depth):
 
 
 @inner
-def is_walk(kind):
+def is_walk(kind: int) -> bool:
     """Whether a node is one of those that are followed member by member, or item by item."""
     return kind == Kind.DECISION or kind == Kind.WALK or kind == Kind.COVER
 
 
 @inner
-def surcharge(m, node):
+def surcharge(m: Tables, node: NodeId) -> int:
     """Tokens that a key or item which must be new may cost beyond its cheapest string."""
     if node == EMPTY:
         return 1
@@ -163,7 +167,7 @@ def surcharge(m, node):
 
 
 @entry
-def measure_ample(arena_address, start, end):
+def measure_ample(arena_address: int, start: int, end: int) -> bool:
     """Set `worst` and `ample` of the nodes start..end from their children. Returns whether anything changed; to be
     repeated, in turn with `measure_shortest`, until nothing does.
 
@@ -171,7 +175,8 @@ def measure_ample(arena_address, start, end):
     """
     m = tables_at(arena_address)
     changed = False
-    for i in range(start, end):
+    for number in range(start, end):
+        i = NodeId(number)
         kind, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b
         cost, worst, ample = m.nodes[i].cost, INFINITE, INFINITE
         if cost >= INFINITE:
@@ -212,19 +217,23 @@ def measure_ample(arena_address, start, end):
 
 
 @entry
-def measure_item_gap(arena_address, start, end):
+def measure_item_gap(arena_address: int, start: int, end: int) -> None:
     """Set n[ITEM_GAP], the surcharge of an item. It is the same for all items, so that it can be told from any state at
     the beginning of one."""
     m = tables_at(arena_address)
     gap = 0
-    for i in range(start, end):
+    for number in range(start, end):
+        i = NodeId(number)
         if m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE:
             gap = max(gap, surcharge(m, m.edge_next[m.nodes[i].a]), 1)
     m.n.item_gap = gap
 
 
 @entry(byte="const uint8[:]", depth="const int32[:]", skip="const int32[:]", first="const int32[:]")
-def whole_character(arena_address, node, byte, depth, skip, first):
+def whole_character(
+    arena_address: int, node: NodeId, byte: NDArray[np.uint8], depth: NDArray[np.int32], skip: NDArray[np.int32],
+    first: NDArray[np.int32],
+) -> bool:
     """Whether some token is exactly one string of a CLASS node (a character)."""
     m = tables_at(arena_address)
     automaton = np.zeros(8, np.int32)
@@ -247,28 +256,28 @@ def whole_character(arena_address, node, byte, depth, skip, first):
 
 
 @entry
-def reaches_event(arena_address, root, events):
+def reaches_event(arena_address: int, root: NodeId, events: int) -> bool:
     """Whether some node that takes part in what `root` denotes carries one of some events. events: a bit 1 << event for
     each."""
     m = tables_at(arena_address)
     seen = np.zeros(m.n.nodes, np.uint8)
     found = reached_from(m, wide(root), seen)
     for k in range(found.size):
-        node = int(found[k])
+        node = NodeId(int(found[k]))
         if m.nodes[node].kind == Kind.CLASS and (events >> m.nodes[node].c) & 1:
             return True
     return False
 
 
 @entry(seen="uint8[:]")
-def mark_reached(arena_address, root, seen):
+def mark_reached(arena_address: int, root: NodeId, seen: NDArray[np.uint8]) -> None:
     """Mark the nodes that take part in what `root` denotes. seen: uint8 [nodes], all 0."""
     m = tables_at(arena_address)
     reached_from(m, root, seen)
 
 
 @inner
-def reached_from(m, root, seen):
+def reached_from(m: Tables, root: NodeId, seen: NDArray[np.uint8]) -> NDArray[np.int32]:
     """The nodes that take part in what `root` denotes, each once; they are marked in `seen` (uint8), all 0."""
     found, num_found, at = np.empty(seen.size, np.int32), 0, 0
     num_found = once(root, seen, found, num_found)
@@ -307,7 +316,7 @@ def reached_from(m, root, seen):
 
 
 @inner
-def once(node, seen, found, count):
+def once(node: NodeId, seen: NDArray[np.uint8], found: NDArray[np.int32], count: int) -> int:
     """Append a node to those found, unless it has been seen; returns how many there are."""
     if seen[node]:
         return count

@@ -24,15 +24,18 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+from ..base.ids import BodyId, NodeId, RowId, StateId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from .closures import append_closure, closure_items, closure_of
 from .containment import without_contained
-from .counted_tables import mark_table
+from .counted_tables import is_table, mark_table
 from .nodes import (
     EMPTY,
     FAIL,
     NO_BODY,
+    NO_UNLISTED,
     head_of,
     join,
     literal,
@@ -43,7 +46,7 @@ from .nodes import (
     wide,
 )
 from .sets import is_equal, sort_unique
-from .tables import DEAD, FRAME_WORDS, UNKNOWN, Fault, frame_at
+from .tables import DEAD, FRAME_WORDS, UNKNOWN, Fault, Frame, Tables, frame_at
 from .unions import append_parts, merge
 from .watched_items import mark_watch
 
@@ -51,7 +54,7 @@ from .watched_items import mark_watch
 
 
 @inner
-def items_hash(items, count):
+def items_hash(items: Words, count: int) -> int:
     """A hash of the items items[:count] of a state."""
     h = count
     for j in range(count):
@@ -60,7 +63,7 @@ def items_hash(items, count):
 
 
 @inner
-def intern_state(m, count, body, max_chars, unlisted):
+def intern_state(m: Tables, count: int, body: BodyId, max_chars: int, unlisted: NodeId) -> StateId:
     """The state whose items are items[:count], in any order and with repetitions; it is made if there is none. DEAD
     without items, and on a fault. body, max_chars, unlisted: as its fields have them."""
     if count == 0:
@@ -87,9 +90,9 @@ def intern_state(m, count, body, max_chars, unlisted):
 
 
 @inner
-def new_state(m, slot, key, words):
+def new_state(m: Tables, slot: int, key: int, words: int) -> StateId:
     """A new state with room for `words` words at the end of `pool`, entered at a free slot of `state_hash`. DEAD on a fault."""
-    s, start = m.n.states, m.n.pool
+    s, start = StateId(m.n.states), m.n.pool
     if s >= m.states_size or 2 * s >= m.state_hash_size:
         m.n.fault = Fault.FULL_STATES
     elif start + words > m.pool_size:
@@ -99,13 +102,14 @@ def new_state(m, slot, key, words):
     m.n.states, m.n.pool = s + 1, start + words
     m.state_hash[slot] = s
     state = m.states[s]
-    state.items_hash, state.after_literal, state.body_is_exclusive = key, UNKNOWN, UNKNOWN
-    state.row = state.events = state.ends = state.has_too_many_ends = state.uniform = 0
+    state.items_hash, state.after_literal, state.body_is_exclusive = key, StateId(UNKNOWN), UNKNOWN
+    state.row = RowId(0)
+    state.events = state.ends = state.has_too_many_ends = state.uniform = 0
     return s
 
 
 @inner
-def describe(m, s):
+def describe(m: Tables, s: StateId) -> None:
     """Write what follows from the items of a new state. Its transitions are DEAD for bytes that no item reads, UNKNOWN
     for the others."""
     state = m.states[s]
@@ -125,7 +129,7 @@ def describe(m, s):
         mark_live(m, head, row)
         if node.kind == Kind.UNLISTED:
             mark_body(m, node.b, row)
-        if node.kind == Kind.PRODUCT or node.kind == Kind.TABLE or node.kind == Kind.WATCH:
+        if node.kind == Kind.PRODUCT or is_table(node.kind) or node.kind == Kind.WATCH:
             flat = 0
         elif node.kind == Kind.LITERAL and state.length == 1:
             state.literal, state.literal_left = node.a, node.b
@@ -133,7 +137,7 @@ def describe(m, s):
 
 
 @inner
-def mark_live(m, node, row):
+def mark_live(m: Tables, node: NodeId, row: Words) -> None:
     """Mark the bytes that a leaf may read as UNKNOWN in the transitions at `row`."""
     if m.nodes[node].kind == Kind.LITERAL:
         row[m.text[m.nodes[node].a]] = UNKNOWN
@@ -146,14 +150,14 @@ def mark_live(m, node, row):
         for byte in range(256):
             if m.nodes[node].c == Kind.NEGATE or m.next[x + byte] != DEAD and m.next[y + byte] != DEAD:
                 row[byte] = UNKNOWN
-    elif m.nodes[node].kind == Kind.TABLE:
+    elif is_table(m.nodes[node].kind):
         mark_table(m, node, row)
     elif m.nodes[node].kind == Kind.WATCH:
         mark_watch(m, node, row)
 
 
 @inner
-def mark_body(m, body, row):
+def mark_body(m: Tables, body: NodeId, row: Words) -> None:
     """Mark the bytes with which the body of an UNLISTED node may begin as UNKNOWN in the transitions at `row`."""
     if m.nodes[body].closure == 0:  # of a literal
         mark_live(m, head_of(m, body), row)
@@ -164,10 +168,11 @@ def mark_body(m, body, row):
 
 
 @inner
-def rehash_states(m):
+def rehash_states(m: Tables) -> None:
     """Enter all states into `state_hash`, which has to be all zero."""
     mask = m.state_hash_size - 1
-    for s in range(1, m.n.states):
+    for number in range(1, m.n.states):
+        s = StateId(number)
         slot = m.states[s].items_hash & mask
         while m.state_hash[slot] != 0:
             slot = (slot + 1) & mask
@@ -175,7 +180,7 @@ def rehash_states(m):
 
 
 @inner
-def state_of(m, continuation):
+def state_of(m: Tables, continuation: NodeId) -> StateId:
     """The state before any byte of a continuation has been read. DEAD on a fault."""
     if m.nodes[continuation].kind == Kind.EITHER:
         return state_of_all(m, append_parts(m, continuation, 0))
@@ -183,7 +188,7 @@ def state_of(m, continuation):
 
 
 @inner
-def state_of_all(m, count):
+def state_of_all(m: Tables, count: int) -> StateId:
     """The state in which any of the continuations items[:count] may come (`append_parts` has put them there). DEAD on a
     fault."""
     if count > 1 and m.n.fault == Fault.NONE:
@@ -192,7 +197,7 @@ def state_of_all(m, count):
         return DEAD
     if count == 1:
         return state_of_one(m, m.items[0])
-    end, body, max_chars, unlisted, others = count, NO_BODY, 0, 0, 0
+    end, body, max_chars, unlisted, others = count, NO_BODY, 0, NO_UNLISTED, 0
     for k in range(count):
         continuation = m.items[k]
         end = append_closure(m, continuation, end)
@@ -213,11 +218,11 @@ def state_of_all(m, count):
         end = merge(m, 0, end)
     if m.n.fault != Fault.NONE:
         return DEAD
-    return intern_state(m, end, body, max_chars, unlisted if body == NO_BODY and others == 1 else 0)
+    return intern_state(m, end, body, max_chars, unlisted if body == NO_BODY and others == 1 else NO_UNLISTED)
 
 
 @inner
-def state_of_one(m, continuation):
+def state_of_one(m: Tables, continuation: NodeId) -> StateId:
     """`state_of` for a continuation that is no union: a frame if it begins with a shared part, else the state of its
     closure."""
     head = shared_head(m, continuation)
@@ -228,19 +233,19 @@ def state_of_one(m, continuation):
 
 
 @inner
-def unframed_state_of(m, continuation):
+def unframed_state_of(m: Tables, continuation: NodeId) -> StateId:
     """The state of the closure of a continuation, which is no frame. DEAD on a fault."""
     count = append_closure(m, continuation, 0)
     if m.n.fault != Fault.NONE:
         return DEAD
     if m.nodes[continuation].closure == 0:
-        return intern_state(m, count, NO_BODY, 0, 0)
+        return intern_state(m, count, NO_BODY, 0, NO_UNLISTED)
     closure = closure_of(m, continuation)
     return intern_state(m, count, closure.body_class, closure.max_chars, closure.unlisted)
 
 
 @inner
-def after_text(m, s, count):
+def after_text(m: Tables, s: StateId, count: int) -> StateId:
     """The state behind the next `count` bytes of a literal that is all a state can read (see `State.literal`). No states
     are made for the bytes before. DEAD on a fault."""
     is_all = count == m.states[s].literal_left
@@ -257,7 +262,7 @@ def after_text(m, s, count):
 
 
 @inner
-def unframed_after_text(m, s, count):
+def unframed_after_text(m: Tables, s: StateId, count: int) -> StateId:
     """`after_text` of a state that is no frame."""
     item, left = m.pool[m.states[s].start], m.states[s].literal_left - count
     tail = m.nodes[item].b if m.nodes[item].kind == Kind.SEQ else EMPTY
@@ -270,7 +275,7 @@ def unframed_after_text(m, s, count):
 
 
 @inner
-def shared_head(m, continuation):
+def shared_head(m: Tables, continuation: NodeId) -> NodeId:
     """The part of a continuation that is worth a frame: a lead-in (white space, or a colon and white space) with what
     follows it. That must stand at several places of the grammar and never be empty, and something must come behind it.
     FAIL when there is no such part.
@@ -290,7 +295,7 @@ def shared_head(m, continuation):
 
 
 @inner
-def ends_with_characters(m, node):
+def ends_with_characters(m: Tables, node: NodeId) -> bool:
     """Whether a node is, or ends with, a repetition of the characters of a class that may be empty, such as white
     space."""
     while m.nodes[node].kind == Kind.SEQ:
@@ -299,7 +304,7 @@ def ends_with_characters(m, node):
 
 
 @inner
-def intern_frame(m, inner_state, tail):
+def intern_frame(m: Tables, inner_state: StateId, tail: NodeId) -> StateId:
     """The frame of `inner_state`, which is not complete, and `tail` behind all its items; made if there is none. DEAD
     on a fault."""
     if m.states[inner_state].frame != 0:
@@ -326,24 +331,24 @@ def intern_frame(m, inner_state, tail):
 
 
 @inner
-def frame_of(m, s):
+def frame_of(m: Tables, s: StateId) -> Frame:
     return frame_at(m.pool + m.states[s].frame)
 
 
 @inner
-def inner_of(m, s):
+def inner_of(m: Tables, s: StateId) -> StateId:
     """The inner state of a frame."""
     return frame_of(m, s).inner
 
 
 @inner
-def have_one_tail(m, s, other):
+def have_one_tail(m: Tables, s: StateId, other: StateId) -> bool:
     """Whether two states are frames with the same tail."""
     return m.states[s].frame != 0 and m.states[other].frame != 0 and frame_of(m, s).tail == frame_of(m, other).tail
 
 
 @inner
-def describe_frame(m, s, inner_state, tail):
+def describe_frame(m: Tables, s: StateId, inner_state: StateId, tail: NodeId) -> None:
     """Write the words of a new frame, and what follows from its inner state: its transitions are UNKNOWN where that may
     go on."""
     frame, state, of = frame_of(m, s), m.states[s], m.states[inner_state]
@@ -357,7 +362,7 @@ def describe_frame(m, s, inner_state, tail):
 
 
 @inner
-def framed(m, inner_state, tail):
+def framed(m: Tables, inner_state: StateId, tail: NodeId) -> StateId:
     """The state of `tail` behind all items of `inner_state`: a frame, unless `inner_state` is complete, because the
     tail begins there. DEAD on a fault."""
     if inner_state == DEAD or m.n.fault != Fault.NONE:
@@ -374,11 +379,11 @@ def framed(m, inner_state, tail):
     body, max_chars = m.states[inner_state].body_class, m.states[inner_state].max_chars
     if m.nodes[tail].closure != 0 and closure_of(m, tail).max_chars > max_chars:
         body, max_chars = closure_of(m, tail).body_class, closure_of(m, tail).max_chars
-    return intern_state(m, count, body, max_chars, 0)
+    return intern_state(m, count, body, max_chars, NO_UNLISTED)
 
 
 @inner
-def append_to_items(m, s, tail):
+def append_to_items(m: Tables, s: StateId, tail: NodeId) -> int:
     """Write the items of the state `s`, which is no frame, with `tail` behind each of them, to `items`, without those
     that cannot be completed. Returns their number."""
     start, count = m.states[s].start, 0
@@ -398,7 +403,7 @@ def append_to_items(m, s, tail):
 
 
 @inner
-def append(m, continuation, tail):
+def append(m: Tables, continuation: NodeId, tail: NodeId) -> NodeId:
     """The continuation that has `tail` behind the last part of `continuation`."""
     depth = 0
     while m.nodes[continuation].kind == Kind.SEQ:
@@ -414,7 +419,7 @@ def append(m, continuation, tail):
 
 
 @inner
-def items_of(m, s):
+def items_of(m: Tables, s: StateId) -> tuple[int, int]:
     """(start in `pool`, number) of the items of a state, sorted. Writes the items of a frame out when they are first
     asked for. (0, 0) on a fault."""
     if m.states[s].frame == 0:
@@ -436,13 +441,13 @@ def items_of(m, s):
 
 
 @inner
-def plain_items(m, state):
+def plain_items(m: Tables, state: StateId) -> tuple[int, int]:
     """(start in `pool`, number) of the items of a state, but for a frame those of its inner state, without the tail."""
     s = inner_of(m, state) if m.states[state].frame != 0 else state
     return m.states[s].start, m.states[s].length
 
 
 @inner
-def tail_of(m, state):
+def tail_of(m: Tables, state: StateId) -> NodeId:
     """The tail of a frame; EMPTY for a state that is no frame."""
     return EMPTY if m.states[state].frame == 0 else frame_of(m, state).tail

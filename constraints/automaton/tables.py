@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.ids import BodyId, NodeId, Place, RegisterId, RowId, StateId, TokenId
 from ..numba_support.pages import reserved
-from ..numba_support.record_access import record, view
+from ..numba_support.record_access import part, view
 from ..numba_support.records import Record, Records, View, Word, Words, byte, several
-from ..vocabulary.packed_vocabulary import SET_WORDS
+from ..vocabulary.packed_records import SET_WORDS
 
-DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
+DEAD = StateId(0)  # from which nothing is accepted
 STATE_BITS = 28  # a transition is (event << STATE_BITS) | state, or UNKNOWN
 STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
@@ -83,12 +84,13 @@ class Counters(Record, size=48):
     free_names: int  # 1 when every key that is remembered may be any but finitely many
     num_static: int  # nodes of the grammar
     num_sequences: int  # nodes that are in `sequence_hash`
-    marked: int  # what was found when candidates were last marked, from here to marked_inner, see duplicate_candidates.py
+    marked: RegisterId  # what was found when candidates were last marked, from here to marked_inner, see duplicate_candidates.py
     marked_epoch: int
     marked_candidates: int
     marked_inner: int
     free_items: int  # 1 when every further item of a unique array may be any string but finitely many
     mixed: int  # 1 when arrays whose items must differ may stand in the same place as other arrays
+    has_unique: int  # 1 when there are arrays whose items must differ
     calls: int  # 1 when rules are called, so that stacks may grow
     parts: int  # of unions that were looked at
     strategies_off: int  # bits of `Strategy` (strategy_contract.py) that are left out
@@ -99,21 +101,22 @@ class NodeRecord(Record, size=16):
     """An expression."""
 
     kind: int  # what the operands mean: see expression.Kind
-    a: int
-    b: int
-    c: int
+    a: Any  # what operands are, follows from the kind
+    b: Any
+    c: Any
     size: int  # bytes of the shortest string, INFINITE when there is none, UNKNOWN for a product not searched yet
     cost: int  # tokens that suffice to spell some string, INFINITE when the vocabulary cannot
     closure: int  # offset of the `Closure` in `pool`, 0 when not made yet, or when it is the node itself
     marked_in: int  # epoch of the last visit
-    body_class: int  # body class of a repeated node, NO_BODY when it has none; of static nodes only
+    body_class: BodyId  # of a repeated node, NO_BODY when it has none; of static nodes only
     copies_per_token: int  # copies of a repeated node that one token can spell, for any number of copies up to this; static
-    shared: int  # 1 of a static node that is a part of several sequences, see `shared_head`
-    entry_product: int  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
+    shared: int = byte()  # 1 of a static node that is a part of several sequences, see `shared_head`
+    may_saturate: int = byte()  # 1 of a repetition, or a sequence, where one may end far away
+    entry_product: NodeId  # the PRODUCT that a BOTH or NEGATE begins with
+    searched_in: int  # of a PRODUCT: the epoch of the last search that visited it
     copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
-    may_saturate: int  # 1 of a repetition, or a sequence, where one may end far away
-    first_candidate: int  # of a word: the first of those one symbol longer that are marked, see duplicate_candidates.py
-    next_candidate: int  # the next one beside it
+    first_candidate: NodeId  # of a word: the first of those one symbol longer that are marked, see duplicate_candidates.py
+    next_candidate: NodeId  # the next one beside it
 
 
 class StateRecord(Record, size=16):
@@ -123,19 +126,19 @@ class StateRecord(Record, size=16):
     length: int  # items
     frame: int  # offset of its `Frame` in `pool`, 0 when it is none
     cost: int  # tokens that suffice to finish
-    body_class: int  # body class the state loops on, NO_BODY when there is none
+    body_class: BodyId  # that the state loops on, NO_BODY when there is none
     max_chars: int  # characters left in it
-    unlisted: int  # the one UNLISTED node of which the text is a part, if all other items are literals; 0 when there is none
+    unlisted: NodeId  # the one UNLISTED node of which the text is a part, if all other items are literals; 0 when there is none
     accept: int = byte()  # 1 when the text so far is complete
     has_no_product: int = byte()  # 1 when no item is a product
     body_is_exclusive: int = byte()  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
     has_too_many_ends: int = byte()  # 1 when its ends were looked for, and are not kept
     literal: int  # where in `text` the bytes are that must come next
     literal_left: int  # how many these are
-    after_literal: int  # the state behind them, UNKNOWN when not found yet
+    after_literal: StateId  # the state behind them, UNKNOWN when not found yet
     uniform: int  # offset of its run in `pool`, see uniform_transitions.py; 0 when not made
     events: int  # bit 1 << event of every event that a token can pass; known when the row is
-    row: int  # number of the mask row, 0 when not computed
+    row: RowId  # of its mask, 0 when not computed
     items_hash: int  # hash of the items
     ends: int  # offset of its `Ends` in `pool`, see shared_continuations.py; 0 when not found yet, or too many
 
@@ -144,16 +147,16 @@ class Closure(Record):
     """What a continuation may begin with (closures.py). Its items follow in `pool`."""
 
     length: int  # items
-    body_class: int  # that it loops on, NO_BODY when there is none
+    body_class: BodyId  # that it loops on, NO_BODY when there is none
     max_chars: int  # characters of it that may come
-    unlisted: int  # the UNLISTED node with which the continuation begins, 0 when it does not, or has a body class
+    unlisted: NodeId  # the UNLISTED node with which the continuation begins, 0 when it does not, or has a body class
 
 
 class Frame(Record):
     """A state written as another one and a tail (states.py)."""
 
-    inner: int  # the state before the tail
-    tail: int
+    inner: StateId  # before the tail
+    tail: NodeId
     start: int  # its items in `pool`; 0 when they are not written out
     length: int  # items
 
@@ -171,7 +174,7 @@ class Ends(Record):
 class End(Record):
     """A node of a trie; or a place inside of a token."""
 
-    trie: int  # 0 inside of a token
+    trie: Place  # 0 inside of a token
     node: int
     token: int  # its place in the packed vocabulary
     offset: int  # bytes before the end
@@ -180,35 +183,77 @@ class End(Record):
 class Uniform(Record):
     """Characters that lead from a state to the same next state (uniform_transitions.py)."""
 
-    following: int
+    following: StateId
     first_bytes: Words = several(SET_WORDS)
 
 
 class BodyClass(Record, size=8):
     """A set of characters that a node repeats."""
 
-    first_bytes: Words = several(SET_WORDS)  # see packed_vocabulary.py
-    tables: int  # offset of its tables in the packed vocabulary, 0 when it has none
+    first_bytes: Words = several(SET_WORDS)  # see packed_records.py
+    tables: Place  # 0 when it has none
 
 
 class Path(Record, size=8):
     """Where a walk is, at one depth of the trie."""
 
-    state: int  # after that many bytes, DEAD along a literal
+    state: StateId  # after that many bytes, DEAD along a literal
     table: int  # of the children of the node there, 0 when it has none
     after: int  # the first node behind its subtree, or behind the literal's
-    other: int  # the other state, of a walk of two
+    other: StateId  # the other state, of a walk of two
+
+
+class Step(Record):
+    """What a walk with a register knows at one depth of the trie (judging.py)."""
+
+    node: int  # of the trie
+    byte: int  # read there
+    event: int  # of that byte
+    state: StateId  # behind it
+    known: RegisterId  # the register after the first `since` bytes
+    since: int
+    origin: RegisterId  # the register whose candidates are those here, 0 without candidates
+    narrowed: int  # 1 when a repeated item has ended some alternatives
+    extra: int  # what the register adds to the cost of the tokens that end here
+
+
+class Judging(Record, size=16):
+    """Where a walk with a register is, what it is for, and what it has found."""
+
+    way: int  # a `WalkMode`
+    clears: int  # 1 when tokens that the register refuses are to be cleared
+    fills: int  # 1 when the states behind tokens are wanted
+    lists: int  # 1 when unsettled tokens are wanted
+    least: int  # cost behind a token that is not unsettled
+    cleared: int  # tokens
+    num_unsettled: int  # tokens
+    marked: RegisterId  # whose candidates are marked
+    epoch: int  # in which they are, 0 without any
+    is_inner: int  # see `mark_candidates`
+    tested: StateId  # that was last looked at,
+    loops: int  # and whether it is inside of a string without an end
+
+
+class Unsettled(Record):
+    """A token for which a search has to find out how many tokens suffice to finish behind it."""
+
+    position: int  # in the order of the trie that was walked
+    token_id: TokenId
+    state: StateId
+    held: RegisterId
+    extra: int  # `ExtraCost`
 
 
 # How many words they take, for loops.
 NODE_WORDS, CLOSURE_WORDS, FRAME_WORDS = NodeRecord.SIZE, Closure.SIZE, Frame.SIZE
-ENDS_WORDS, END_WORDS, UNIFORM_WORDS = Ends.SIZE, End.SIZE, Uniform.SIZE
+ENDS_WORDS, END_WORDS, UNIFORM_WORDS, UNSETTLED_WORDS = Ends.SIZE, End.SIZE, Uniform.SIZE, Unsettled.SIZE
 
-closure_at = record(Closure)
-frame_at = record(Frame)
-ends_at = record(Ends)
-end_at = record(End)
-uniform_at = record(Uniform)
+closure_at = part(Closure)
+frame_at = part(Frame)
+ends_at = part(Ends)
+end_at = part(End)
+uniform_at = part(Uniform)
+unsettled_at = part(Unsettled)
 
 
 # -- tables -------------------------------------------------------------------------------------------------------------
@@ -222,22 +267,24 @@ class Tables(View):
     node_hash: Words  # open addressing, 0 = free; the first 2^k entries are in use
     sequence_hash: Words  # the same, of sequences that hold nodes made while the automaton runs: few, and looked up most
     state_hash: Words  # as node_hash
-    nodes: Records[int, NodeRecord]  # static ones first
+    nodes: Records[NodeId, NodeRecord]  # static ones first
     pool: Words  # closures and the items of states
-    states: Records[int, StateRecord]  # 0 is DEAD
+    states: Records[StateId, StateRecord]  # 0 is DEAD
     next: Words  # [states * 256] transitions
     work: Words  # scratch: nodes to expand
     items: Words  # scratch: items of the state being made
     path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
     ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
+    steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
+    judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
-    contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py
+    contained: Words  # comparisons that were made, see containment.py
     # static parts of the grammar
     edge_low: Words  # [class edges]
     edge_high: Words
     edge_next: Words
     lists: Words  # alternatives
-    classes: Records[int, BodyClass]
+    classes: Records[BodyId, BodyClass]
     worst: Words  # [static nodes] tokens for any string, filled where needed
     ample: Words  # [static nodes] for some string, whichever are used up
     text: Words  # [literal bytes] the byte

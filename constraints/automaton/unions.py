@@ -15,16 +15,17 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+from ..base.ids import NodeId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from .containment import mark_shared, without_contained
 from .nodes import EMPTY, FAIL, NO_BODY, head_of, intern_node, push_work, sequence
 from .sets import sort_unique
-from .tables import UNKNOWN, Fault
+from .tables import UNKNOWN, Fault, Tables
 
 
 @inner
-def append_parts(m, continuation, count):
+def append_parts(m: Tables, continuation: NodeId, count: int) -> int:
     """Append a continuation, or each part of a union, to items[:count]; returns the new number of items."""
     while m.n.fault == Fault.NONE:
         if count >= m.items_size:
@@ -41,7 +42,7 @@ def append_parts(m, continuation, count):
 
 
 @inner
-def merge(m, first, count):
+def merge(m: Tables, first: int, count: int) -> int:
     """Make one continuation of those in items[first : first + count] that begin with the same part; returns how many are
     left."""
     items = m.items + first
@@ -65,7 +66,7 @@ def merge(m, first, count):
 
 
 @inner
-def union_of_those(m, head, start, end):
+def union_of_those(m: Tables, head: NodeId, start: int, end: int) -> NodeId:
     """The union of those continuations in items[start:end] that begin with the part `head`. Uses `items` from `end` on
     as scratch."""
     count = 0
@@ -81,7 +82,7 @@ def union_of_those(m, head, start, end):
 
 
 @inner
-def union_of(m, start, count):
+def union_of(m: Tables, start: int, count: int) -> NodeId:
     """The union of the distinct continuations items[start : start + count]: all that they begin with, then an EITHER.
     Overwrites them."""
     depth = 0
@@ -99,7 +100,7 @@ def union_of(m, start, count):
 
 
 @inner
-def begins_all(m, head, start, count):
+def begins_all(m: Tables, head: NodeId, start: int, count: int) -> bool:
     """Whether all of several continuations begin with `head`, and that part may stand before a union."""
     if head == EMPTY or m.nodes[head].body_class != NO_BODY:
         return False
@@ -110,7 +111,7 @@ def begins_all(m, head, start, count):
 
 
 @inner
-def either_of(m, start, count, scratch):
+def either_of(m: Tables, start: int, count: int, scratch: int) -> NodeId:
     """The EITHER of the continuations items[start : start + count], each union among them by its parts. Overwrites them and
     what is behind, and uses `work` from `scratch` on."""
     items, k = m.items + start, 0
@@ -134,7 +135,7 @@ def either_of(m, start, count, scratch):
 
 
 @inner
-def either(m, left, right):
+def either(m: Tables, left: NodeId, right: NodeId) -> NodeId:
     """The EITHER node of two continuations, with its size and cost."""
     node = intern_node(m, Kind.EITHER, left, right, 0)
     if m.nodes[node].size == UNKNOWN:

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.ids import NodeId, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from .nodes import FAIL, intern_node, plus
-from .tables import DEAD, STATE_MASK, UNKNOWN
+from .tables import DEAD, STATE_MASK, UNKNOWN, Tables
 
 
 @inner
-def watch_of(m, kind, state, others, taken):
+def watch_of(m: Tables, kind: int, state: StateId, others: NodeId, taken: NodeId) -> NodeId:
     """The WATCH or WATCHED node of a state and those beside it, with its size and cost. taken: what is left behind, at the most."""
     node = intern_node(m, kind, state, others, taken)
     if m.nodes[node].size == UNKNOWN and node != FAIL:
@@ -34,7 +36,7 @@ def watch_of(m, kind, state, others, taken):
 
 
 @inner
-def mark_watch(m, node, row):
+def mark_watch(m: Tables, node: NodeId, row: Words) -> None:
     """Mark the bytes that a WATCH may read as UNKNOWN in the transitions at `row`."""
     of_item = m.next + 256 * m.nodes[node].a
     for byte in range(256):
@@ -43,7 +45,7 @@ def mark_watch(m, node, row):
 
 
 @inner
-def watch_after(m, node, byte):
+def watch_after(m: Tables, node: NodeId, byte: int) -> NodeId:
     """The WATCH behind a byte, FAIL where the item does not read it. All transitions on the byte are known."""
     state = m.next[256 * m.nodes[node].a + byte] & STATE_MASK
     if state == DEAD:
@@ -63,7 +65,7 @@ def watch_after(m, node, byte):
 
 
 @inner
-def alike_in_watch(m, node, byte, low, high):
+def alike_in_watch(m: Tables, node: NodeId, byte: int, low: int, high: int) -> tuple[int, int]:
     """(low, high) narrowed to the bytes around `byte` on which all states of a WATCH go where they go on `byte`."""
     while node != FAIL:
         row = m.next + 256 * m.nodes[node].a

@@ -12,16 +12,17 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .nodes import EMPTY, FAIL, intern_node, plus
-from .tables import UNKNOWN
+from .tables import UNKNOWN, Tables
 
 _AT_END = -1  # instead of the next byte of a word
 
 
 @inner
-def without_words(m, words, body):
+def without_words(m: Tables, words: NodeId, body: NodeId) -> NodeId:
     """The UNLISTED node of a body and a WORDS node, with its size and cost."""
     node = intern_node(m, Kind.UNLISTED, words, body, 0)
     if m.nodes[node].size == UNKNOWN:
@@ -30,7 +31,7 @@ def without_words(m, words, body):
 
 
 @inner
-def sizes_without_words(m, words, body):
+def sizes_without_words(m: Tables, words: NodeId, body: NodeId) -> tuple[int, int]:
     """(size, cost) of an UNLISTED node: those of the body, and one more printable character for each length of which
     all texts may be words.
 
@@ -47,7 +48,7 @@ def sizes_without_words(m, words, body):
 
 
 @inner
-def num_words_of(m, words, size):
+def num_words_of(m: Tables, words: NodeId, size: int) -> int:
     """How many words of a WORDS node have `size` bytes left."""
     rows, read, count = m.lists + m.nodes[words].a, m.nodes[words].c, 0
     for k in range(m.nodes[words].b):
@@ -56,7 +57,7 @@ def num_words_of(m, words, size):
 
 
 @inner
-def next_byte(m, first, read, k):
+def next_byte(m: Tables, first: int, read: int, k: int) -> int:
     """The byte of word `k` behind the first `read` bytes, _AT_END when it has no more. first: where the list of words
     begins in `lists`."""
     row = m.lists + first + 2 * k
@@ -64,13 +65,13 @@ def next_byte(m, first, read, k):
 
 
 @inner
-def has_end(m, words):
+def has_end(m: Tables, words: NodeId) -> bool:
     """Whether some word of a WORDS node has been read to its end. Such a word is the first of the list."""
     return next_byte(m, m.nodes[words].a, m.nodes[words].c, 0) == _AT_END
 
 
 @inner
-def first_from(m, first, count, read, byte):
+def first_from(m: Tables, first: int, count: int, read: int, byte: int) -> int:
     """The index of the first word whose next byte is `byte` or a greater one."""
     low, high = 0, count
     while low < high:
@@ -83,7 +84,7 @@ def first_from(m, first, count, read, byte):
 
 
 @inner
-def narrowed(m, first, count, read, byte):
+def narrowed(m: Tables, first: int, count: int, read: int, byte: int) -> tuple[int, int]:
     """(first, count) of the words whose next byte is `byte`."""
     start = first_from(m, first, count, read, byte)
     end = start + first_from(m, first + 2 * start, count - start, read, byte + 1)
@@ -91,7 +92,7 @@ def narrowed(m, first, count, read, byte):
 
 
 @inner
-def words_after(m, words, byte):
+def words_after(m: Tables, words: NodeId, byte: int) -> tuple[NodeId, int, int]:
     """(WORDS node, low, high): the words that go on with a byte, FAIL where there are none; and the interval of bytes
     with the same answer: those with which no word goes on, or this byte alone."""
     first, count, read = m.nodes[words].a, m.nodes[words].b, m.nodes[words].c
@@ -105,7 +106,7 @@ def words_after(m, words, byte):
 
 
 @inner
-def without_words_after(m, words, rest):
+def without_words_after(m: Tables, words: NodeId, rest: NodeId) -> NodeId:
     """What is left of an UNLISTED node behind a byte. rest: what is left of its body; words: the words that go on with
     the byte, or FAIL."""
     if words == FAIL or rest == FAIL:

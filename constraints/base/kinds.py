@@ -27,7 +27,7 @@ class Kind(IntEnum):
     NEGATE = 9  # a = operand
     BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED
     TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL, c = counter of a COVER; no expression by itself
-    MULTIPLE = 12  # a = offset of its step in the list pool, b = remainder, c = digits to come: see divisors.py
+    MULTIPLE = 12  # a = offset of its step in the list pool, b = remainder, c = low * COUNTS + high digits to come: see divisors.py
     WORDS = 13  # of UNLISTED: a = offset of the first in the list pool, b = number, c = bytes read; no expression by itself
     UNLISTED = 14  # a = WORDS, b = body: see word_complement.py
     # Made by the automaton only, in the same arena:
@@ -46,13 +46,14 @@ class Kind(IntEnum):
     # Made by the automaton only:
     TAKEN = 26  # what is left of a WALK behind one more member. a = WALK, b = part of it, c = offset of the case, 0 in a REPEAT;
     # of a COVER behind one more item: a = COVER, b = sort of the item, or their number for one that nothing counts
-    TABLE = 27  # a = its place in the pool, b = state, c = count, or -1 less a count that stands still; see counted_tables.py
+    TABLE = 27  # a = its place in the pool, b = state, c = count; see counted_tables.py
     COVER = 28  # of grammars: a = first TALLY of what is wanted, b = offset of its row, c = 1 where one must follow; see covers.py
-
-
     # Made by the automaton only:
     WATCH = 29  # an item of a COVER that is being read. a = its state, b = first WATCHED, c = TAKEN: see watched_items.py
     WATCHED = 30  # a = state of what the item may turn out to be, b = next WATCHED or FAIL, c = TAKEN for that
+    STANDING = 31  # a TABLE whose count stands still
+    # Of grammars again:
+    FRACTION = 32  # a, b = as of a MULTIPLE behind its point, c = digits to come at most
 
 
 class CoverRow(IntEnum):

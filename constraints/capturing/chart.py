@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ..automaton.tables import DEAD
+from ..base.ids import StateId
 from ..grammar.capture_marks import Marks, refused_captures
 from ..grammar.expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
 from ..grammar.left_factoring import left_factored
@@ -22,6 +23,7 @@ from ..grammar.source import Limits
 from ..grammar.stages import Budgets, holding
 from ..grammar.stopwatch import Stopwatch
 from ..token_automaton.token_automaton import TokenAutomaton
+from ..uniqueness.seen_values import NO_REGISTER
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 
 Place = int  # position + (bytes of the text + 1) * state over lexemes
@@ -46,8 +48,8 @@ class Parts:
         left_factored(grammar, leaves, limits)
         self._forget_structure()
         self._automaton = TokenAutomaton(grammar, leaves, shared_vocabulary, limits)
-        self._starts: dict[Node, int] = {}
-        self._moves: dict[tuple[int, int], int] = {}
+        self._starts: dict[Node, StateId] = {}
+        self._moves: dict[tuple[StateId, int], StateId] = {}
 
     def is_leaf(self, node: Node) -> bool:
         return node in self._leaves
@@ -61,7 +63,7 @@ class Parts:
         if state == DEAD:
             return []
         ends = [begin] if automaton.is_accepting(state) else []
-        held = automaton.empty_memory if automaton.remembers else 0
+        held = automaton.empty_memory if automaton.remembers else NO_REGISTER
         for at in range(begin, len(data)):
             if automaton.remembers:
                 state, held, _ = automaton.run_remembering(state, held, data[at : at + 1])
@@ -73,7 +75,7 @@ class Parts:
                 ends.append(at + 1)
         return ends
 
-    def _after(self, state: int, byte: int) -> int:
+    def _after(self, state: StateId, byte: int) -> StateId:
         after = self._moves.get((state, byte))
         if after is None:
             after = self._moves[state, byte] = self._automaton.run(state, bytes([byte]))[0]

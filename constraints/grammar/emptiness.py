@@ -45,7 +45,7 @@ def _leaf_shows_empty(store: NodeStore, node: Node, kind: Kind) -> bool:
         return c == 0 and all(low == 0 for low, _ in store.wanted_of(node).values())
     if kind is Kind.MULTIPLE:
         modulus, places = store.step_of(node)[:2]
-        return 0 <= c < COUNTS and b * 10**places % modulus == 0
+        return c < COUNTS and b * 10**places % modulus == 0
     return kind is Kind.EMPTY
 
 

@@ -259,7 +259,7 @@ class Grammar(NodeStore):
             return FAIL
         if modulus == 1:
             return self.seq(self._digits(0, places - 1), self.chars([(0x31, 0x39)]))
-        return self.intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, -places))
+        return self.intern((Kind.FRACTION, self._step(modulus, places), remainder % modulus, places))
 
     def both(self, *parts: Node) -> Node:
         """Intersection of regular expressions."""

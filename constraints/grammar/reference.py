@@ -120,10 +120,10 @@ class Unfolding(Generic[P]):
         elif kind is Kind.COVER:
             wanted = tuple((i, low, high) for i, (low, high) in self.grammar.wanted_of(node).items())
             yield (("cover", wanted, node, bool(c)),)
-        elif kind is Kind.MULTIPLE:
-            modulus, places = self.grammar.step_of(node)[:2]
-            whole = divmod(c, COUNTS) if c >= 0 else None
-            yield (("multiple", modulus, b, places if c >= 0 else -c, whole, False, *self.grammar.step_of(node)[2:]),)
+        elif kind in (Kind.MULTIPLE, Kind.FRACTION):
+            (modulus, places), is_whole = self.grammar.step_of(node)[:2], kind is Kind.MULTIPLE
+            whole = divmod(c, COUNTS) if is_whole else None
+            yield (("multiple", modulus, b, places if is_whole else c, whole, False, *self.grammar.step_of(node)[2:]),)
         elif kind is Kind.UNLISTED:
             yield (("unlisted", tuple(self.grammar.unlisted_words(node)), (("node", b),)),)
         elif kind is Kind.CALL:
@@ -302,7 +302,7 @@ class Reference(Unfolding[Position]):
             if kind is Kind.LITERAL:
                 byte = self.grammar.literal_bytes(node)[part[2] if len(part) > 2 else 0]  # type: ignore[call-overload]
                 out.update((byte, byte + 1))
-            elif kind is Kind.MULTIPLE:
+            elif kind in (Kind.MULTIPLE, Kind.FRACTION):
                 out.update(range(ord("."), ord("9") + 2))
             else:
                 out.update(self._bounds_of(node))

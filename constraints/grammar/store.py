@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from copy import copy
 from typing import ClassVar, NewType, Self
 
+from ..base.ids import NodeId
 from ..base.kinds import ONLY_PLANNED, CoverRow, Event, Kind, Supply
 from ..base.utf8 import ByteTree, Ranges, byte_tree
 from ..numba_support.divisors import MULTIPLE_ROW_WORDS
 from .stopwatch import look
 
-Node = NewType("Node", int)
+Node = NodeId
 Rule = NewType("Rule", int)
 Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
@@ -36,7 +37,8 @@ class NodeStore:
     def __init__(self) -> None:
         self.rows = array("i")  # kind, a, b, c of every node
         self.pool = bytearray()  # the bytes of all literals, one after the other
-        # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length); rows of DECISION nodes
+        # alternatives of ALT nodes; steps of MULTIPLE and FRACTION nodes; words of WORDS nodes, as (offset, length); rows of
+        # DECISION nodes
         self.lists = array("i")
         self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
         self.events: set[Event] = set()  # that some CLASS node carries
@@ -148,7 +150,7 @@ class NodeStore:
         return [*map(Node, others), *(text for text, _ in self.sorts_of(cover))]
 
     def step_of(self, node: Node) -> list[int]:
-        """The row of the list pool that describes the step of a MULTIPLE, see divisors.py."""
+        """The row of the list pool that describes the step of a MULTIPLE or a FRACTION, see divisors.py."""
         start = self.operands(node)[0]
         return self.lists[start : start + MULTIPLE_ROW_WORDS].tolist()
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..automaton.tables import Fault
+from ..automaton.tables import Fault, Tables
+from ..base.ids import StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Vocab
 from .counter_saturation import saturate_state
 from .mask_rows import begin
 from .strategy_contract import Told
@@ -20,7 +23,7 @@ from .strategy_contract import Told
 
 def by_endless_counts(row_by_later: Any) -> Any:
     @inner
-    def describe(m, vocab, rows, state, completable):
+    def describe(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
         saturated = saturate_state(m, vocab, state)
         if saturated == state or m.n.fault != Fault.NONE:
             return Told.DECLINED

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..automaton.tables import DEAD, Fault
+from ..automaton.tables import DEAD, Fault, Tables
+from ..base.ids import StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Vocab
 from .mask_rows import begin, has_too_many_edits
 from .pattern_complement_masks import clear_excluded, without_exclusion
 from .shared_continuations import has_known_inner
@@ -22,7 +25,7 @@ from .trie_walk import walk_literals, without_literals
 
 def by_named_keys(row_by_later: Any) -> Any:
     @inner
-    def describe(m, vocab, rows, state, completable):
+    def describe(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
         if completable != 0 or has_known_inner(m, state):
             return Told.DECLINED
         base_state, words, tail = without_exclusion(m, state)

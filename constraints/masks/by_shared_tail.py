@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from ..automaton.nodes import EMPTY
 from ..automaton.states import state_of
-from ..automaton.tables import DEAD, Fault
+from ..automaton.tables import DEAD, Fault, Tables
+from ..base.ids import StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from ..vocabulary.byte_classes import LOWER, UPPER
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord
+from ..vocabulary.packed_records import Vocab, below, trie_of
 from .by_endless_body import by_endless_body
 from .by_own_walk import row_and_ends
 from .class_masks import MANY_TOKENS, body_of
@@ -27,7 +29,7 @@ from .trie_walk import reads_alike, walk, walk_rest
 
 
 @inner
-def by_shared_tail(m, vocab, rows, state, completable):
+def by_shared_tail(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
     tail = common_tail(m, state) if completable == 0 else EMPTY
     before = without_tail(m, state, tail) if tail != EMPTY else DEAD
     if before == DEAD or m.states[before].accept == 1:
@@ -50,7 +52,7 @@ def by_shared_tail(m, vocab, rows, state, completable):
         if end.trie == 0:
             walk_rest(m, vocab, rows, end.token, end.offset, following)
         else:
-            walk(m, vocab, rows, end.trie, end.node, following)
+            walk(m, vocab, rows, trie_of(vocab, end.trie), end.node, following)
     clear_tokens(rows, ends.cleared, ends.kept)
     clear_tokens(rows, ends.kept_end, ends.cleared_end)
     if has_too_many_edits(rows):
@@ -62,21 +64,21 @@ def by_shared_tail(m, vocab, rows, state, completable):
 
 
 @inner
-def has_to_look_at_many(m, vocab, before, state):
+def has_to_look_at_many(m: Tables, vocab: Vocab, before: StateId, state: StateId) -> bool:
     """Whether a state tells letters apart, and many tokens lie behind the ends of the state `before` in the trie by groups."""
     if reads_alike(m, state, LOWER, LOWER + 26) and reads_alike(m, state, UPPER, UPPER + 26):
         return False
-    nodes, tokens = vocab[vocab[Header.GROUPED] + TrieRecord.NODES], 0
+    tokens = 0
     for k in range(ends_of(m, before).count):
         end = end_of(m, before, k)
-        if end.trie == vocab[Header.GROUPED]:
-            node = nodes + NODE_WIDTH * end.node
-            tokens += vocab[nodes + NODE_WIDTH * vocab[node + 2] + 3] - vocab[node + 3]
+        if end.trie == vocab.grouped.place:
+            first, last = below(vocab.grouped, end.node)
+            tokens += last - first
     return tokens > MANY_TOKENS
 
 
 @inner
-def find_ends(m, vocab, rows, state):
+def find_ends(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> None:
     """Make the row of a state, and find its ends. The ends outlive the row, see `TokenAutomaton.drop_rows`."""
     if m.n.strategies_off & Strategy.ENDLESS_BODY == 0 and by_endless_body(m, vocab, rows, state, 0) == Told.DESCRIBED:
         keep_row(m, vocab, rows, state, 0)

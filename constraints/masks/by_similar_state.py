@@ -11,8 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..automaton.closures import ENDLESS
-from ..automaton.tables import DEAD, Fault
+from ..automaton.tables import DEAD, Fault, Tables
+from ..base.ids import StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Vocab
 from .class_masks import string_class
 from .mask_rows import begin
 from .shared_continuations import has_known_inner
@@ -23,7 +26,7 @@ from .uniform_transitions import FIRST_PRINTABLE, LAST_PRINTABLE, majority
 
 def by_similar_state(row_by_later: Any) -> Any:
     @inner
-    def describe(m, vocab, rows, state, completable):
+    def describe(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
         if completable != 0 or has_known_inner(m, state):
             return Told.DECLINED
         base_state = similar_state(m, vocab, state)
@@ -38,7 +41,7 @@ def by_similar_state(row_by_later: Any) -> Any:
 
 
 @inner
-def similar_state(m, vocab, state):
+def similar_state(m: Tables, vocab: Vocab, state: StateId) -> StateId:
     """The state where most characters lead to from `state`, if it is an endless body; DEAD when there is none, and on a
     fault."""
     if m.states[state].body_class >= 0 or m.states[state].literal_left > 0 or not reads_most(m, state):
@@ -53,7 +56,7 @@ def similar_state(m, vocab, state):
 
 
 @inner
-def reads_most(m, state):
+def reads_most(m: Tables, state: StateId) -> bool:
     """Whether a state may read more than half of the printable characters."""
     live = 0
     for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):

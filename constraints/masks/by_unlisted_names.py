@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..automaton.tables import DEAD, Fault
+from ..automaton.tables import DEAD, Fault, Tables
+from ..base.ids import StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Vocab
 from .mask_rows import begin, has_too_many_edits
 from .strategy_contract import Told
 from .trie_walk import walk_literals
@@ -19,7 +22,7 @@ from .word_complement_masks import clear_words, state_of_any
 
 def by_unlisted_names(row_by_later: Any) -> Any:
     @inner
-    def describe(m, vocab, rows, state, completable):
+    def describe(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
         unlisted = m.states[state].unlisted
         if completable != 0 or unlisted == 0:
             return Told.DECLINED

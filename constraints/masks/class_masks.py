@@ -7,16 +7,20 @@ says why that is exact.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..automaton.closures import ENDLESS
-from ..automaton.nodes import NO_BODY, head_of, repetition, sequence, wide
+from ..automaton.nodes import NO_BODY, NO_UNLISTED, head_of, repetition, sequence, wide
 from ..automaton.states import intern_state, items_of
-from ..automaton.tables import DEAD, STATE_MASK, Fault
+from ..automaton.tables import DEAD, STATE_MASK, Fault, Tables
+from ..base.ids import BodyId, NodeId, Place, StateId
 from ..base.kinds import UNBOUNDED, Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
 from ..vocabulary.byte_classes import LOWER, UPPER
-from ..vocabulary.packed_vocabulary import ClassRecord, Header, is_inside
+from ..vocabulary.packed_records import NO_PLACE, ROOT, ClassTables, Vocab, class_tables_of, is_inside
 from .loop_context import exit_state_of, is_body_exclusive, is_loop, leading_copies
 from .mask_rows import clear_tokens
 from .shared_continuations import completes_inside
@@ -28,8 +32,16 @@ MANY_TOKENS = 4000  # more than are looked at one by one
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 
 
+class Exits(NamedTuple):
+    """Tokens that leave a class."""
+
+    tables: ClassTables
+    least: int  # characters inside of the class
+    most: int
+
+
 @inner
-def fill(m, vocab, rows, state):
+def fill(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
     """Describe the mask of a state, without EOS, by a walk from this state alone. Returns the base and notes the edits,
     see mask_rows.py."""
     other = without_literals(m, state)
@@ -41,7 +53,7 @@ def fill(m, vocab, rows, state):
 
 
 @inner
-def fill_other(m, vocab, rows, state):
+def fill_other(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
     """`fill` for a state whose literals are walked elsewhere. Inside a string the walks pass by control characters; the
     tokens that have them are cleared at the end."""
     is_in_string = may_be_in_string(m, state)
@@ -49,12 +61,12 @@ def fill_other(m, vocab, rows, state):
     base = fill_plain(m, vocab, rows, state)
     m.n.in_string = 0
     if is_in_string:
-        clear_tokens(rows, vocab[Header.CONTROLS], vocab[Header.CONTROLS] + vocab[Header.NUM_CONTROLS])
+        clear_tokens(rows, vocab.controls, vocab.controls + vocab.num_controls)
     return base
 
 
 @inner
-def may_be_in_string(m, state):
+def may_be_in_string(m: Tables, state: StateId) -> bool:
     """Whether the text is JSON and may be inside a string here: it can go on with characters that JSON has nowhere
     else."""
     row = m.next + state * 256
@@ -65,18 +77,15 @@ def may_be_in_string(m, state):
 
 
 @inner
-def fill_plain(m, vocab, rows, state):
+def fill_plain(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
     """Describe the mask of a state without literals. Returns the base."""
     body, max_chars = m.states[state].body_class, m.states[state].max_chars
     class_tables = m.classes[body].tables if body >= 0 else string_class(m, vocab, state)
     if class_tables != 0:
-        slice_ = (
-            slice_of(m, vocab, class_tables, state, max_chars)
-            if body >= 0
-            else vocab[class_tables + ClassRecord.LAST_SLICE]
-        )
+        tables = class_tables_of(vocab, class_tables)
+        slice_ = slice_of(m, tables, state, max_chars) if body >= 0 else tables.last_slice
         if slice_ >= 0:
-            return fill_body(m, vocab, rows, state, class_tables, slice_)
+            return fill_body(m, vocab, rows, state, tables, slice_)
     base, other = 0, state
     if class_tables == 0:
         space, rest, max_chars = split_space(m, vocab, state)
@@ -84,34 +93,35 @@ def fill_plain(m, vocab, rows, state):
         if space != DEAD and are_ends_seen and is_body_exclusive(m, space):
             base, other = fill_space(m, vocab, rows, space, max_chars), rest
             m.states[state].events |= m.states[space].events
-    trie = vocab[Header.GROUPED] if reads_letters_alike(m, other) else vocab[Header.TRIE]
-    if walk(m, vocab, rows, trie, -1, other) > MANY_VISITED and body >= 0 and class_tables == 0:
+    trie = vocab.grouped if reads_letters_alike(m, other) else vocab.trie
+    if walk(m, vocab, rows, trie, ROOT, other) > MANY_VISITED and body >= 0 and class_tables == 0:
         m.n.wanted = body + 1
     m.states[state].events |= m.states[other].events
     return base
 
 
 @inner
-def fill_body(m, vocab, rows, state, class_tables, slice_):
+def fill_body(m: Tables, vocab: Vocab, rows: Words, state: StateId, tables: ClassTables, slice_: int) -> int:
     """Describe the mask of a state inside a class with tables, beginning with the slice `slice_` of the class. Returns
     the base."""
     body, max_chars = m.states[state].body_class, m.states[state].max_chars
-    trie, exits = vocab[class_tables + ClassRecord.RESIDUAL], vocab[class_tables + ClassRecord.EXITS]
-    if exits != 0 and (is_body_exclusive(m, state) if body >= 0 else m.states[state].accept == 0):
+    trie = tables.residual
+    if tables.has_exits and (is_body_exclusive(m, state) if body >= 0 else m.states[state].accept == 0):
         exit_state, least = state, 0
-        if body >= 0 and not is_loop(m, vocab, class_tables, state):
-            exit_state, least = exit_state_of(m, vocab, exits, state)
-        if exit_state != DEAD and (least != 1 or vocab[class_tables + ClassRecord.NUM_EXITS] <= MANY_TOKENS):
-            walk_exits(m, vocab, rows, class_tables, state, exit_state, least, max_chars if body >= 0 else ENDLESS)
-            trie = vocab[class_tables + ClassRecord.REST]
-    if body >= 0 and slice_ == vocab[class_tables + ClassRecord.LAST_SLICE]:
-        clear_longer(vocab, rows, class_tables, max_chars)
-    walk(m, vocab, rows, trie, -1, state)
-    return vocab[class_tables + ClassRecord.SLICES] + slice_ * vocab[Header.WORDS]
+        if body >= 0 and not is_loop(m, tables, state):
+            exit_state, least = exit_state_of(m, tables.exits, state)
+        if exit_state != DEAD and (least != 1 or tables.num_exits <= MANY_TOKENS):
+            cleared = Exits(tables, least, max_chars if body >= 0 else ENDLESS)
+            walk_exits(m, vocab, rows, cleared, state, exit_state)
+            trie = tables.rest
+    if body >= 0 and slice_ == tables.last_slice:
+        clear_longer(rows, tables, max_chars)
+    walk(m, vocab, rows, trie, ROOT, state)
+    return tables.slices + slice_ * vocab.words
 
 
 @inner
-def split_space(m, vocab, state):
+def split_space(m: Tables, vocab: Vocab, state: StateId) -> tuple[StateId, StateId, int]:
     """(space, rest, most): a state of the items that repeat characters of one class, such as white space behind a
     number, made endless; a state of the other items; and how many characters may come in the first at most. (DEAD,
     state, 0) where this is not done.
@@ -139,7 +149,7 @@ def split_space(m, vocab, state):
                 m.items[count] = endless(m, item) if part == 0 else item
                 count += 1
         if part == 0:
-            parts[part] = intern_state(m, count, body, ENDLESS, 0)
+            parts[part] = intern_state(m, count, body, ENDLESS, NO_UNLISTED)
         else:
             own = m.states[state]
             parts[part] = intern_state(m, count, own.body_class, own.max_chars, own.unlisted)
@@ -149,7 +159,7 @@ def split_space(m, vocab, state):
 
 
 @inner
-def endless(m, item):
+def endless(m: Tables, item: NodeId) -> NodeId:
     """An item that begins with a character and a repetition, with the repetition made endless."""
     own, rest = head_of(m, item), m.nodes[item].b
     loop = head_of(m, rest)
@@ -158,26 +168,26 @@ def endless(m, item):
 
 
 @inner
-def most_before_exits(m, vocab, body):
+def most_before_exits(m: Tables, vocab: Vocab, body: BodyId) -> int:
     """The most characters of a body class with which a token begins that leaves the class."""
-    class_tables = m.classes[body].tables
-    return vocab[vocab[class_tables + ClassRecord.PREFIX]] if vocab[class_tables + ClassRecord.NUM_EXITS] > 0 else 0
+    tables = class_tables_of(vocab, m.classes[body].tables)
+    return tables.prefix[0] if tables.num_exits > 0 else 0
 
 
 @inner
-def fill_space(m, vocab, rows, space, max_chars):
+def fill_space(m: Tables, vocab: Vocab, rows: Words, space: StateId, max_chars: int) -> int:
     """Describe the mask of the state `space` of `split_space`, in which at most `max_chars` characters may come. Returns
     the base."""
-    class_tables = m.classes[m.states[space].body_class].tables
-    slice_ = min(max_chars, vocab[class_tables + ClassRecord.LAST_SLICE])
-    if slice_ == vocab[class_tables + ClassRecord.LAST_SLICE]:
-        clear_longer(vocab, rows, class_tables, max_chars)
-    walk(m, vocab, rows, vocab[class_tables + ClassRecord.RESIDUAL], -1, space)
-    return vocab[class_tables + ClassRecord.SLICES] + slice_ * vocab[Header.WORDS]
+    tables = class_tables_of(vocab, m.classes[m.states[space].body_class].tables)
+    slice_ = min(max_chars, tables.last_slice)
+    if slice_ == tables.last_slice:
+        clear_longer(rows, tables, max_chars)
+    walk(m, vocab, rows, tables.residual, ROOT, space)
+    return tables.slices + slice_ * vocab.words
 
 
 @inner
-def repeated(m, vocab, item):
+def repeated(m: Tables, vocab: Vocab, item: NodeId) -> BodyId:
     """The body class of which an item repeats characters, if the class's exits are known; else NO_BODY."""
     own = head_of(m, item)
     unit = m.nodes[own].body_class
@@ -186,22 +196,22 @@ def repeated(m, vocab, item):
     class_tables = m.classes[unit].tables
     is_known = (
         class_tables != 0
-        and vocab[class_tables + ClassRecord.EXITS] != 0
+        and class_tables_of(vocab, class_tables).has_exits
         and leading_copies(m, m.nodes[item].b, unit) > 0
     )
     return unit if is_known else NO_BODY
 
 
 @inner
-def walk_exits(m, vocab, rows, class_tables, state, exit_state, least, most):
-    """Note the tokens that leave the body of a state and are read from `exit_state` then, see `exit_state_of`: those with `least`
-    to `most` characters inside the body."""
-    exits, end = vocab[class_tables + ClassRecord.BY_PREFIX], vocab[class_tables + ClassRecord.NUM_EXITS]
+def walk_exits(m: Tables, vocab: Vocab, rows: Words, wanted: Exits, state: StateId, exit_state: StateId) -> None:
+    """Note the tokens that leave the body of a state and are read from `exit_state` then, see `exit_state_of`."""
+    tables = wanted.tables
+    exits, end = tables.by_prefix, tables.num_exits
     # The longest parts come first.
-    kept, kept_end = longer_parts(vocab, class_tables, most), longer_parts(vocab, class_tables, least - 1)
+    kept, kept_end = longer_parts(tables, wanted.most), longer_parts(tables, wanted.least - 1)
     if kept == kept_end:
         return
-    walk(m, vocab, rows, vocab[class_tables + ClassRecord.EXITS], -1, exit_state)
+    walk(m, vocab, rows, tables.exits, ROOT, exit_state)
     m.states[state].events |= m.states[exit_state].events
     m.n.cleared, m.n.kept = exits, exits + kept
     m.n.kept_end, m.n.cleared_end = exits + kept_end, exits + end
@@ -210,12 +220,12 @@ def walk_exits(m, vocab, rows, class_tables, state, exit_state, least, most):
 
 
 @inner
-def longer_parts(vocab, tables, chars):
+def longer_parts(tables: ClassTables, chars: int) -> int:
     """How many exits of a class have more than `chars` characters inside the class."""
-    low, high = 0, vocab[tables + ClassRecord.NUM_EXITS]
+    low, high = 0, tables.num_exits
     while low < high:
         middle = (low + high) // 2
-        if vocab[vocab[tables + ClassRecord.PREFIX] + middle] > chars:
+        if tables.prefix[middle] > chars:
             low = middle + 1
         else:
             high = middle
@@ -223,7 +233,7 @@ def longer_parts(vocab, tables, chars):
 
 
 @inner
-def reads_letters_alike(m, state):
+def reads_letters_alike(m: Tables, state: StateId) -> bool:
     """Whether a state reads letters, and reads them all alike, and so do the states to which they lead."""
     if m.next[state * 256 + LOWER] == DEAD and m.next[state * 256 + UPPER] == DEAD:
         return False
@@ -238,40 +248,37 @@ def reads_letters_alike(m, state):
 
 
 @inner
-def string_class(m, vocab, state):
+def string_class(m: Tables, vocab: Vocab, state: StateId) -> Place:
     """The tables of the class of JSON strings (or of those without line separators) if all its characters lead from a
     state back to itself, as in a key that is none of the excluded ones; else 0."""
     if m.states[state].has_no_product == 1 or not knows_uniform(m, state):
-        return 0
+        return NO_PLACE
     uniform = uniform_of(m, state)
     if uniform.following == state:
-        for class_tables in (vocab[Header.STRING], vocab[Header.LINE]):
-            if is_inside(vocab, class_tables + ClassRecord.FIRST_BYTES - 1, uniform.first_bytes, 0):
+        for class_tables in (vocab.string, vocab.line):
+            if is_inside(class_tables_of(vocab, class_tables).first_bytes, uniform.first_bytes, 0):
                 return class_tables
-    return 0
+    return NO_PLACE
 
 
 @inner
-def slice_of(m, vocab, class_tables, state, max_chars):
+def slice_of(m: Tables, tables: ClassTables, state: StateId, max_chars: int) -> int:
     """The slice of a body class that is right for a state with this body, apart from longer tokens (`clear_longer`); -1
     when there is none."""
-    if max_chars < vocab[class_tables + ClassRecord.LONGEST] and not is_body_exclusive(m, state):
+    if max_chars < tables.longest and not is_body_exclusive(m, state):
         return -1
-    return min(max_chars, vocab[class_tables + ClassRecord.LAST_SLICE])
+    return min(max_chars, tables.last_slice)
 
 
 @inner
-def clear_longer(vocab, rows, tables, max_chars):
+def clear_longer(rows: Words, tables: ClassTables, max_chars: int) -> None:
     """Note that the tokens of a class with more than `max_chars` characters do not survive."""
-    first, count = vocab[tables + ClassRecord.LONG_TOKENS], 0
-    while (
-        count < vocab[tables + ClassRecord.NUM_LONG_TOKENS]
-        and vocab[vocab[tables + ClassRecord.LONG_TOKEN_LENGTHS] + count] > max_chars
-    ):
+    count = 0
+    while count < tables.num_long_tokens and tables.long_token_lengths[count] > max_chars:
         count += 1
-    clear_tokens(rows, first, first + count)
+    clear_tokens(rows, tables.long_tokens, tables.long_tokens + count)
 
 
 @inner
-def body_of(m, state):
+def body_of(m: Tables, state: StateId) -> BodyId:
     return m.states[state].body_class

@@ -14,12 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.closures import ENDLESS
-from ..automaton.counted_tables import standing_still
+from ..automaton.counted_tables import is_table, standing_still
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import (
     FAIL,
     MAX_COPIES_BEGUN,
     NO_BODY,
+    NO_UNLISTED,
     SATURATED_COPIES,
     head_of,
     intern_node,
@@ -27,27 +28,28 @@ from ..automaton.nodes import (
     sequence,
 )
 from ..automaton.states import framed, inner_of, intern_state, items_of, tail_of
-from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault
+from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault, Tables
+from ..base.ids import BodyId, NodeId, StateId
 from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import ClassRecord, Header, first_ascii
+from ..vocabulary.packed_records import ClassTables, Vocab, first_ascii
 
 _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a repetition
 
 
 @inner
-def saturate_class(m, vocab, class_tables, s):
+def saturate_class(m: Tables, tables: ClassTables, s: StateId) -> StateId:
     """The state in which the repetitions of the body class of `s` are endless, if only tokens made of the class are
-    long enough to tell the two apart; DEAD when there is none, and on a fault. tables: those of the class in the packed vocabulary.
+    long enough to tell the two apart; DEAD when there is none, and on a fault. tables: those of the class.
 
-    A token that leaves the class has at most LONGEST_OUTSIDE characters, unless a control character ends it; so no control
+    A token that leaves the class has at most `longest_outside` characters, unless a control character ends it; so no control
     character may be allowed behind a character of the body.
     """
-    body, longest_outside = m.states[s].body_class, vocab[class_tables + ClassRecord.LONGEST_OUTSIDE]
+    body, longest_outside = m.states[s].body_class, tables.longest_outside
     if (
         m.states[s].max_chars >= ENDLESS
         or m.states[s].max_chars <= longest_outside
-        or not ends_at_controls(m, vocab, class_tables, s)
+        or not ends_at_controls(m, tables, s)
     ):
         return DEAD
     start, length = items_of(m, s)
@@ -61,11 +63,11 @@ def saturate_class(m, vocab, class_tables, s):
             return DEAD
         changed = changed or other != item
         m.items[j] = other
-    return intern_state(m, length, body, ENDLESS, 0) if changed else DEAD
+    return intern_state(m, length, body, ENDLESS, NO_UNLISTED) if changed else DEAD
 
 
 @inner
-def saturate_class_item(m, item, body, longest_outside):
+def saturate_class_item(m: Tables, item: NodeId, body: BodyId, longest_outside: int) -> NodeId:
     """A continuation whose first repetition of the body class is endless, or has far too many copies to come if there
     is a lower bound beyond reach. FAIL when a bound is within reach."""
     node, depth = item, 0
@@ -93,9 +95,9 @@ def saturate_class_item(m, item, body, longest_outside):
 
 
 @inner
-def ends_at_controls(m, vocab, class_tables, s):
+def ends_at_controls(m: Tables, tables: ClassTables, s: StateId) -> bool:
     """Whether no control character may come behind a character of the body class in a state. False on a fault."""
-    first = first_ascii(vocab, class_tables)
+    first = first_ascii(tables)
     if first == 0x80:
         return False
     after = m.next[s * 256 + first]
@@ -109,7 +111,7 @@ def ends_at_controls(m, vocab, class_tables, s):
 
 
 @inner
-def saturate_state(m, vocab, s):
+def saturate_state(m: Tables, vocab: Vocab, s: StateId) -> StateId:
     """The state in which the repetitions of `s` that end farther away than any token reaches have no end; `s` itself
     when it has none; DEAD on a fault. Of a frame, those of its inner state.
 
@@ -132,12 +134,12 @@ def saturate_state(m, vocab, s):
 
 
 @inner
-def saturate_items(m, vocab, s):
+def saturate_items(m: Tables, vocab: Vocab, s: StateId) -> StateId:
     """`saturate_state` of a state that is no frame; a frame is returned as it is."""
     start, length = m.states[s].start, m.states[s].length
     if m.states[s].frame != 0 or length > _MAX_ITEMS:
         return s
-    items, token, max_chars = np.empty(_MAX_ITEMS, np.int64), vocab[Header.DEPTH], m.states[s].max_chars
+    items, token, max_chars = np.empty(_MAX_ITEMS, np.int64), vocab.depth, m.states[s].max_chars
     for j in range(length):
         item = m.pool[start + j]
         if m.nodes[head_of(m, item)].kind == Kind.PRODUCT:
@@ -154,7 +156,7 @@ def saturate_items(m, vocab, s):
 
 
 @inner
-def saturate_product(m, item, enough):
+def saturate_product(m: Tables, item: NodeId, enough: int) -> NodeId:
     """An item that begins with an intersection, with those repetitions in its operands made endless of which `enough`
     bytes can be read."""
     product = head_of(m, item)
@@ -174,7 +176,7 @@ def saturate_product(m, item, enough):
 
 
 @inner
-def saturate_operand(m, s, enough):
+def saturate_operand(m: Tables, s: StateId, enough: int) -> StateId:
     """The operand `s` of an intersection with those repetitions made endless of which `enough` bytes can be read."""
     start, length = m.states[s].start, m.states[s].length
     if m.states[s].frame != 0 or length > _MAX_ITEMS:
@@ -187,7 +189,7 @@ def saturate_operand(m, s, enough):
 
 
 @inner
-def saturate_continuation(m, continuation, enough, is_flat):
+def saturate_continuation(m: Tables, continuation: NodeId, enough: int, is_flat: bool) -> NodeId:
     """A continuation with those repetitions made endless of which `enough` bytes can be read.
 
     is_flat: it is in no intersection, so that no completion of it has to be found; then lower bounds count too.
@@ -209,9 +211,9 @@ def saturate_continuation(m, continuation, enough, is_flat):
 
 
 @inner
-def saturate_node(m, node, enough, is_flat):
+def saturate_node(m: Tables, node: NodeId, enough: int, is_flat: bool) -> NodeId:
     """`saturate_continuation` for one node of a continuation."""
-    if m.nodes[node].kind == Kind.TABLE:
+    if is_table(m.nodes[node].kind):
         return standing_still(m, node, enough)
     if m.nodes[node].kind != Kind.REPEAT:
         return node

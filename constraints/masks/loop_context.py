@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from ..automaton.closures import ENDLESS, closure_items, closure_of, make_closure
 from ..automaton.determinize import step
-from ..automaton.nodes import EMPTY, head_of
+from ..automaton.nodes import EMPTY, FAIL, head_of
 from ..automaton.states import items_of, plain_items, state_of
-from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault
+from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault, Tables
+from ..base.ids import BodyId, NodeId, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import TrieRecord, child_of, first_ascii
+from ..vocabulary.packed_records import ROOT, ROOT_TABLE, ClassTables, Trie, child_of, first_ascii
 
 _FEW = 8  # items of a state that are compared; of one behind a character, where there are more few tokens reach them
 
 
 @inner
-def is_body_exclusive(m, s):
+def is_body_exclusive(m: Tables, s: StateId) -> bool:
     """Whether characters of the body class are read by repetitions of it only, and not by what follows those. Kept in
     `state_body_is_exclusive`.
 
@@ -31,13 +32,13 @@ def is_body_exclusive(m, s):
     if m.states[s].body_is_exclusive != UNKNOWN:
         return m.states[s].body_is_exclusive == 1
     body, (start, length) = m.states[s].body_class, items_of(m, s)
-    answer, own = m.n.fault == Fault.NONE, -1
+    answer, own = m.n.fault == Fault.NONE, FAIL
     for j in range(start, start + length):
         item = m.pool[j]
         if m.nodes[head_of(m, item)].body_class == body and m.nodes[head_of(m, item)].kind == Kind.CLASS:
-            answer = answer and (own < 0 or own == head_of(m, item)) and m.nodes[item].kind == Kind.SEQ
+            answer = answer and (own == FAIL or own == head_of(m, item)) and m.nodes[item].kind == Kind.SEQ
             own = head_of(m, item)
-    answer = answer and own >= 0
+    answer = answer and own != FAIL
     for j in range(start, start + length):
         item = m.pool[j]
         if answer and item != EMPTY and head_of(m, item) != own:
@@ -52,7 +53,7 @@ def is_body_exclusive(m, s):
 
 
 @inner
-def leading_copies(m, continuation, body):
+def leading_copies(m: Tables, continuation: NodeId, body: BodyId) -> int:
     """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if it begins
     with no such repetition."""
     head = head_of(m, continuation)
@@ -62,7 +63,7 @@ def leading_copies(m, continuation, body):
 
 
 @inner
-def after_leading_copies(m, continuation, body):
+def after_leading_copies(m: Tables, continuation: NodeId, body: BodyId) -> NodeId:
     """What comes behind the repetition of a body class with which a continuation begins; the continuation itself if
     there is none."""
     if leading_copies(m, continuation, body) == 0:
@@ -71,7 +72,7 @@ def after_leading_copies(m, continuation, body):
 
 
 @inner
-def begins_alike(m, own, continuation):
+def begins_alike(m: Tables, own: NodeId, continuation: NodeId) -> bool:
     """Whether a continuation can begin with a byte that begins characters of the class `own`. True on a fault."""
     if m.nodes[head_of(m, continuation)].kind == Kind.LITERAL:
         return overlaps(m, own, head_of(m, continuation))
@@ -87,7 +88,7 @@ def begins_alike(m, own, continuation):
 
 
 @inner
-def overlaps(m, own, node):
+def overlaps(m: Tables, own: NodeId, node: NodeId) -> bool:
     """Whether the class `own` and another leaf can begin with the same byte."""
     for e in range(m.nodes[own].a, m.nodes[own].a + m.nodes[own].b):
         low, high = m.edge_low[e], m.edge_high[e]
@@ -104,7 +105,7 @@ def overlaps(m, own, node):
 
 
 @inner
-def exit_state_of(m, vocab, trie, state):
+def exit_state_of(m: Tables, trie: Trie, state: StateId) -> tuple[StateId, int]:
     """(exit state, n): a suffix of the trie that leaves the body of `state` behind n characters or more is read as from
     the exit state, wherever in the body it begins. (DEAD, 0) where there is no such state, and on a fault. For states
     where `is_body_exclusive`.
@@ -125,22 +126,22 @@ def exit_state_of(m, vocab, trie, state):
         more = leading_copies(m, rest, body)
         following = state_of(m, after_leading_copies(m, rest, body))
         low = 0 if more == 0 else m.nodes[head_of(m, rest)].b
-        is_alike = low == 0 and leave_alike(m, vocab, trie, state, own, following)
+        is_alike = low == 0 and leave_alike(m, trie, state, own, following)
         is_short = low > 0 or plain_items(m, following)[1] <= _FEW
         if not is_alike and is_short and more + 1 == max_chars and is_only_way(m, state, own):
-            is_closed = leave_alike(m, vocab, trie, state, own, DEAD)
+            is_closed = leave_alike(m, trie, state, own, DEAD)
             return (following, 1 + low) if is_closed else (DEAD, 0)
-        if not is_alike and (low == 0 or not leave_alike(m, vocab, trie, state, own, following)):
+        if not is_alike and (low == 0 or not leave_alike(m, trie, state, own, following)):
             return DEAD, 0
         is_left_anywhere = is_left_anywhere or (more + 1 == max_chars and low == 0)
     return (state if is_left_anywhere else DEAD), 0
 
 
 @inner
-def is_loop(m, vocab, class_tables, state):
+def is_loop(m: Tables, tables: ClassTables, state: StateId) -> bool:
     """Whether all characters of a state's body lead back to the state. For states where `is_body_exclusive`: there one character
     tells. False where none of them is ASCII, and on a fault."""
-    first = first_ascii(vocab, class_tables)
+    first = first_ascii(tables)
     if m.states[state].max_chars < ENDLESS or first == 0x80:
         return False
     after = m.next[state * 256 + first]
@@ -150,7 +151,7 @@ def is_loop(m, vocab, class_tables, state):
 
 
 @inner
-def is_only_way(m, state, own):
+def is_only_way(m: Tables, state: StateId, own: NodeId) -> bool:
     """Whether only one item of a state begins with the leaf `own`."""
     start, length = items_of(m, state)
     count = 0
@@ -160,19 +161,19 @@ def is_only_way(m, state, own):
 
 
 @inner
-def leave_alike(m, vocab, trie, state, own, following):
+def leave_alike(m: Tables, trie: Trie, state: StateId, own: NodeId, following: StateId) -> bool:
     """Whether two states go to the same states on the first bytes of the suffixes in a trie, which the leaf `own` does
     not read.
 
     False on a fault.
     """
-    if have_same_ways(m, vocab, trie, state, following, own) and have_same_ways(m, vocab, trie, following, state, own):
+    if have_same_ways(m, trie, state, following, own) and have_same_ways(m, trie, following, state, own):
         return True
-    return begin_alike(m, vocab, trie, state, following)
+    return begin_alike(m, trie, state, following)
 
 
 @inner
-def have_same_ways(m, vocab, trie, state, other, own):
+def have_same_ways(m: Tables, trie: Trie, state: StateId, other: StateId, own: NodeId) -> bool:
     """Whether all items of `state` are items of `other`, apart from those that begin with `own`, or with a literal that
     no suffix begins with. False also where it is not looked at: for frames and for many items."""
     start, length = m.states[state].start, m.states[state].length
@@ -184,7 +185,7 @@ def have_same_ways(m, vocab, trie, state, other, own):
         node = head_of(m, item)
         if node == own:
             continue
-        if m.nodes[node].kind == Kind.LITERAL and child_of(vocab, trie, -1, m.text[m.nodes[node].a]) < 0:
+        if m.nodes[node].kind == Kind.LITERAL and child_of(trie, ROOT, m.text[m.nodes[node].a]) < 0:
             continue
         while k < end and m.pool[k] < item:  # they are sorted
             k += 1
@@ -194,11 +195,11 @@ def have_same_ways(m, vocab, trie, state, other, own):
 
 
 @inner
-def begin_alike(m, vocab, trie, state, other):
+def begin_alike(m: Tables, trie: Trie, state: StateId, other: StateId) -> bool:
     """Whether two states go to the same states on the first bytes of a trie. False on a fault."""
-    children = vocab[trie + TrieRecord.CHILDREN] + 256  # of the root
+    children = trie.children + 256 * ROOT_TABLE
     for byte in range(256):
-        if vocab[children + byte] == 0:
+        if children[byte] == 0:
             continue
         s, after = m.next[state * 256 + byte], m.next[other * 256 + byte]
         if s == UNKNOWN:

@@ -17,11 +17,13 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from ..automaton.nodes import wide
+from ..base.ids import RowId
 from ..numba_support.jit import entry, inner
 from ..numba_support.pages import reserved
-from ..numba_support.record_access import record, words_at
-from ..numba_support.records import Record
-from ..vocabulary.packed_vocabulary import Header
+from ..numba_support.record_access import part, words_at
+from ..numba_support.records import Record, Words, bits
+from ..vocabulary.packed_records import Vocab
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
 COMPARED_WORDS = 256  # words compared at a time
@@ -59,15 +61,23 @@ _HEADER = len(Region)
 class Recipe(Record):
     """A recipe that is kept; its edits follow."""
 
-    row_number: int
+    row_number: RowId
     num_words: int  # of edits
-    base_row: int
+    base_row: RowId
     base_slice: int
     accepts: int  # whether EOS is allowed
 
 
-RECIPE_HEADER = Recipe.SIZE
-recipe_at = record(Recipe)
+class Edit(Record):
+    """A range of tokens, by their places in the packed vocabulary."""
+
+    start: int = bits(31)
+    survive: int = bits(1, above=31)  # 0 where they do not
+    end: int
+
+
+RECIPE_HEADER, EDIT_WORDS = Recipe.SIZE, Edit.SIZE
+recipe_at, edit_at = part(Recipe), part(Edit)
 
 
 class MaskRows:
@@ -165,43 +175,43 @@ def _clean(region: NDArray[np.int32]) -> int:
 
 
 @inner
-def begin(rows, base_row, base_slice):
+def begin(rows: Words, base_row: RowId, base_slice: int) -> None:
     """Begin a recipe without edits. base_row: the number of a row, or 0; base_slice: an offset in the packed vocabulary, or 0. With
     neither no token survives yet."""
     rows[Region.BASE_ROW], rows[Region.BASE_SLICE], rows[Region.NUM_EDITS] = base_row, base_slice, 0
 
 
 @inner
-def set_tokens(rows, start, end):
+def set_tokens(rows: Words, start: int, end: int) -> None:
     """Note an edit: the tokens start..end of the packed vocabulary survive."""
     if start < end:
-        edit(rows, start, end)
+        edit(rows, start, end, 1)
 
 
 @inner
-def clear_tokens(rows, start, end):
+def clear_tokens(rows: Words, start: int, end: int) -> None:
     """Note an edit: the tokens start..end of the packed vocabulary do not survive."""
     if start < end:
-        edit(rows, ~start, end)
+        edit(rows, start, end, 0)
 
 
 @inner
-def edit(rows, start, end):
+def edit(rows: Words, start: int, end: int, survive: int) -> None:
     """Append an edit to the recipe, if there is room."""
     if not has_too_many_edits(rows):
-        at = rows[Region.EDITS] + rows[Region.NUM_EDITS]
-        rows[at], rows[at + 1] = start, end
-        rows[Region.NUM_EDITS] += 2
+        made = edit_at(rows + rows[Region.EDITS] + rows[Region.NUM_EDITS])
+        made.start, made.survive, made.end = start, survive, end
+        rows[Region.NUM_EDITS] += EDIT_WORDS
 
 
 @inner
-def has_too_many_edits(rows):
+def has_too_many_edits(rows: Words) -> bool:
     """Whether there is no room for another edit, so that some may be missing."""
-    return rows[Region.EDITS] + rows[Region.NUM_EDITS] + 2 > rows[Region.ROWS]
+    return rows[Region.EDITS] + rows[Region.NUM_EDITS] + EDIT_WORDS > rows[Region.ROWS]
 
 
 @inner
-def find_or_make(rows, vocab, accepts, completable):
+def find_or_make(rows: Words, vocab: Vocab, accepts: int, completable: int) -> RowId:
     """The number of the row that the recipe describes; it is made if there is none. There has to be room for a row.
 
     accepts: whether EOS is allowed. completable: the address of the tokens to which the row is confined (int32 [words]), 0 for all.
@@ -229,19 +239,19 @@ def find_or_make(rows, vocab, accepts, completable):
 
 
 @inner
-def recipe_key(rows, accepts):
+def recipe_key(rows: Words, accepts: int) -> int:
     """A hash of the recipe that is being written."""
-    base = rows[Region.BASE_SLICE] if rows[Region.BASE_ROW] == 0 else ~rows[Region.BASE_ROW]
-    h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (np.uint64(wide(rows[Region.BASE_SLICE])) * np.uint64(2) + np.uint64(wide(accepts))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ np.uint64(wide(rows[Region.BASE_ROW]))) * np.uint64(0x94D049BB133111EB)
     h ^= h >> np.uint64(29)
     for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS]):
-        h = (h ^ np.uint64(rows[k])) * np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ np.uint64(wide(rows[k]))) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(29)
-    return np.int64(h >> np.uint64(33))
+    return np.int64(h >> np.uint64(33))  # type: ignore[return-value]
 
 
 @inner
-def is_recipe(rows, recipe, edits, accepts):
+def is_recipe(rows: Words, recipe: Recipe, edits: int, accepts: int) -> bool:
     """Whether a kept recipe, whose edits begin at an offset, equals the one that is being written."""
     if recipe.base_row != rows[Region.BASE_ROW] or recipe.base_slice != rows[Region.BASE_SLICE] or recipe.accepts != accepts:
         return False
@@ -254,7 +264,7 @@ def is_recipe(rows, recipe, edits, accepts):
 
 
 @inner
-def make(rows, vocab, accepts, completable):
+def make(rows: Words, vocab: Vocab, accepts: int, completable: int) -> RowId:
     """Write the row of the recipe behind the last row. Returns the number under which it is kept, or that of an equal
     row."""
     words = rows[Region.WORDS]
@@ -266,45 +276,49 @@ def make(rows, vocab, accepts, completable):
     elif rows[Region.BASE_SLICE] != 0:
         base = rows[Region.BASE_SLICE]
         for k in range(words):
-            rows[mask + k] = vocab[base + k]
+            rows[mask + k] = vocab.array[base + k]
     else:
         for k in range(words):
             rows[mask + k] = 0
-    for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS], 2):
-        if rows[k] >= 0:
-            for i in range(rows[k], rows[k + 1]):
-                rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
+    for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS], EDIT_WORDS):
+        made = edit_at(rows + k)
+        if made.survive:
+            for place in range(made.start, made.end):
+                token = vocab.array[place]
+                rows[mask + (token >> 5)] |= bit(token)
         else:
-            for i in range(~rows[k], rows[k + 1]):
-                rows[mask + (vocab[i] >> 5)] &= ~bit(vocab[i])
+            for place in range(made.start, made.end):
+                token = vocab.array[place]
+                rows[mask + (token >> 5)] &= ~bit(token)
     if completable != 0:
         confined = words_at(completable)
         for k in range(words):
             rows[mask + k] &= confined[k]
-    for i in range(vocab[Header.EOS], vocab[Header.EOS] + vocab[Header.NUM_EOS]):
-        rows[mask + (vocab[i] >> 5)] &= ~bit(vocab[i])
+    for place in range(vocab.eos, vocab.eos + vocab.num_eos):
+        token = vocab.array[place]
+        rows[mask + (token >> 5)] &= ~bit(token)
         if accepts:
-            rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
+            rows[mask + (token >> 5)] |= bit(token)
     return keep(rows)
 
 
 @inner
-def bit(token):
-    return np.int32(np.int64(1) << (token & 31))
+def bit(token: int) -> int:
+    return np.int32(np.int64(1) << (token & 31))  # type: ignore[return-value]
 
 
 @inner
-def hash_words(rows, start, count):
+def hash_words(rows: Words, start: int, count: int) -> int:
     """A hash of 32-bit words, multilinear (Carter and Wegman 1979): a sum that the compiler turns into wide
     instructions."""
     total = np.uint64(0)
     for i in range(count):
         total += np.uint64(np.uint32(rows[start + i])) * (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1))
-    return np.int64((total ^ (total >> np.uint64(29))) >> np.uint64(1))
+    return np.int64((total ^ (total >> np.uint64(29))) >> np.uint64(1))  # type: ignore[return-value]
 
 
 @inner
-def is_equal(rows, row, other, count):
+def is_equal(rows: Words, row: int, other: int, count: int) -> bool:
     """Whether two rows are equal, compared in strides that the compiler turns into wide instructions."""
     for start in range(0, count, COMPARED_WORDS):
         difference = np.int32(0)
@@ -316,7 +330,7 @@ def is_equal(rows, row, other, count):
 
 
 @inner
-def find_or_add(rows, number):
+def find_or_add(rows: Words, number: RowId) -> RowId:
     """The number of a row equal to row `number`. If there is none, row `number` is entered in the index."""
     words, index, mask = rows[Region.WORDS], rows[Region.INDEX], rows[Region.INDEX_SIZE] - 1
     row = rows[Region.ROWS] + words * (number - 1)
@@ -327,14 +341,14 @@ def find_or_add(rows, number):
             return other
         slot = (slot + 1) & mask
     rows[index + slot] = number
-    return np.int64(number)
+    return number
 
 
 @inner
-def keep(rows):
+def keep(rows: Words) -> RowId:
     """Keep the row that has been written behind the last one, if it is new. Returns its number, or that of an equal
     row."""
-    number = rows[Region.COUNT] + 1
+    number = RowId(rows[Region.COUNT] + 1)
     found = find_or_add(rows, number)
     if found == number:
         rows[Region.COUNT] = number
@@ -342,22 +356,22 @@ def keep(rows):
 
 
 @entry
-def keep_row(rows):
+def keep_row(rows: int) -> RowId:
     """`keep`, for Python."""
     return keep(words_at(rows))
 
 
 @entry
-def fill_index(rows_address, count):
+def fill_index(rows_address: int, count: int) -> None:
     """Enter the rows 1..count into an empty index."""
     rows = words_at(rows_address)
     rows[Region.COUNT] = count
     for number in range(1, count + 1):
-        find_or_add(rows, number)
+        find_or_add(rows, RowId(number))
 
 
 @entry(pool="const uint32[:,:]", numbers="const int32[:]", out="uint32[:,:]")
-def take_rows(pool, numbers, out):
+def take_rows(pool: NDArray[np.uint32], numbers: NDArray[np.int32], out: NDArray[np.uint32]) -> None:
     """Fill out[k] with row numbers[k] of the pool."""
     for k in range(numbers.size):
         out[k] = pool[numbers[k] - 1]

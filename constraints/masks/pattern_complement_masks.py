@@ -12,14 +12,18 @@ where nothing reads the names but the literals of the state.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..automaton.closures import append_closure
 from ..automaton.determinize import product_accepts, step
-from ..automaton.nodes import EMPTY, NO_BODY, head_of
+from ..automaton.nodes import EMPTY, NO_BODY, NO_UNLISTED, head_of
 from ..automaton.states import append_to_items, framed, intern_state, items_of, plain_items, tail_of
-from ..automaton.tables import DEAD, STATE_MASK, Fault
+from ..automaton.tables import DEAD, STATE_MASK, Fault, Tables
+from ..base.ids import NodeId, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Vocab
 from .uniform_transitions import FIRST_PRINTABLE, LAST_PRINTABLE
 from .word_complement_masks import clear_spelled
 
@@ -28,7 +32,7 @@ _FAR = 8  # characters before a byte that leads from a state back to itself
 
 
 @inner
-def excluded_of(m, operand):
+def excluded_of(m: Tables, operand: StateId) -> StateId:
     """The state whose items are the rests of the literals that an operand of an intersection excludes; DEAD when the
     operand is of another kind."""
     words = DEAD
@@ -49,7 +53,7 @@ def excluded_of(m, operand):
 
 
 @inner
-def without_exclusion(m, state):
+def without_exclusion(m: Tables, state: StateId) -> tuple[StateId, StateId, NodeId]:
     """(like, words, tail) of a state inside such a key. like: the state whose key may be one of the names too, without
     the literals of `state`; words: the state of the rests of the names; tail: what follows the key. `base_state` is DEAD
     where this is not done, and on a fault."""
@@ -81,12 +85,12 @@ def without_exclusion(m, state):
     for k in range(count):
         m.items[total + k] = others[k]
     body, outer = m.states[whole].body_class, tail_of(m, state)
-    base_state = intern_state(m, total + count, body, m.states[whole].max_chars, 0)
+    base_state = intern_state(m, total + count, body, m.states[whole].max_chars, NO_UNLISTED)
     return (base_state if outer == EMPTY else framed(m, base_state, outer)), words, tail
 
 
 @inner
-def named_key(m, state):
+def named_key(m: Tables, state: StateId) -> tuple[NodeId, StateId, StateId]:
     """(item, whole, words): an item that begins with an intersection of the state `whole` and of any text but the rests
     of literals, the items of the state `words`. item: EMPTY when there is none. (The state has no body, so no other
     item has one.)"""
@@ -107,7 +111,7 @@ def named_key(m, state):
 
 
 @inner
-def single_byte(m, tail):
+def single_byte(m: Tables, tail: NodeId) -> int:
     """The byte with which a continuation begins if it begins with a class of one byte; else -1."""
     head = head_of(m, tail)
     if m.nodes[head].kind != Kind.CLASS or m.nodes[head].b != 1:
@@ -117,15 +121,15 @@ def single_byte(m, tail):
 
 
 @inner
-def state_of_some(m, items, count):
+def state_of_some(m: Tables, items: NDArray[np.int64], count: int) -> StateId:
     """The state of some items, without a body."""
     for k in range(count):
         m.items[k] = items[k]
-    return intern_state(m, count, NO_BODY, 0, 0)
+    return intern_state(m, count, NO_BODY, 0, NO_UNLISTED)
 
 
 @inner
-def may_exclude(m, whole, words, others, quote):
+def may_exclude(m: Tables, whole: StateId, words: StateId, others: StateId, quote: int) -> bool:
     """Whether a text of the state `whole` is left behind any beginning of a word, and the state `others` reads no word."""
     start, length = items_of(m, words)
     known = DEAD
@@ -147,13 +151,13 @@ def may_exclude(m, whole, words, others, quote):
 
 
 @inner
-def after(m, s, byte):
+def after(m: Tables, s: StateId, byte: int) -> StateId:
     """The state behind a byte. Behind DEAD, DEAD."""
-    return step(m, s, byte) & STATE_MASK if s != DEAD else DEAD
+    return StateId(step(m, s, byte) & STATE_MASK) if s != DEAD else DEAD
 
 
 @inner
-def is_endless(m, s):
+def is_endless(m: Tables, s: StateId) -> bool:
     """Whether endlessly many texts begin in a state, as far as is found: some character leads from it, or from a state
     near it, back to where it is read."""
     for _ in range(_FAR):
@@ -170,7 +174,7 @@ def is_endless(m, s):
 
 
 @inner
-def clear_excluded(m, vocab, rows, words, tail):
+def clear_excluded(m: Tables, vocab: Vocab, rows: Words, words: StateId, tail: NodeId) -> None:
     """Note that tokens which spell the rest of a word and what follows it do not survive. tail: what follows, see
     `single_byte`."""
     quote = single_byte(m, tail)
@@ -182,6 +186,6 @@ def clear_excluded(m, vocab, rows, words, tail):
 
 
 @inner
-def spelling(m, item):
+def spelling(m: Tables, item: NodeId) -> tuple[Words, int]:
     """(first, number) of the bytes of a literal; no bytes for EMPTY."""
     return m.text + m.nodes[item].a, (m.nodes[item].b if item != EMPTY else 0)

@@ -15,11 +15,13 @@ has noted (`note_end`, `keep_ends`), kept in `pool`; by_shared_tail.py puts the 
 
 from __future__ import annotations
 
-from ..automaton.nodes import EMPTY, NO_BODY, head_of, sequence
+from ..automaton.nodes import EMPTY, NO_BODY, NO_UNLISTED, head_of, sequence
 from ..automaton.states import inner_of, intern_state, items_of, state_of, tail_of
-from ..automaton.tables import DEAD, END_WORDS, ENDS_WORDS, MAX_ENDS, Fault, end_at, ends_at
+from ..automaton.tables import DEAD, END_WORDS, ENDS_WORDS, MAX_ENDS, End, Ends, Fault, Tables, end_at, ends_at
+from ..base.ids import BodyId, NodeId, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
+from ..vocabulary.packed_records import NO_PLACE, Trie
 from .loop_context import after_leading_copies, leading_copies
 
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
@@ -27,7 +29,7 @@ _MAX_ITEMS = 64
 
 
 @inner
-def common_tail(m, s):
+def common_tail(m: Tables, s: StateId) -> NodeId:
     """The tail of a frame. Of another state the longest tail with which all its items end; EMPTY when there is none, or
     only one item."""
     if m.states[s].frame != 0:
@@ -44,7 +46,7 @@ def common_tail(m, s):
 
 
 @inner
-def ends_with(m, item, tail):
+def ends_with(m: Tables, item: NodeId, tail: NodeId) -> bool:
     """Whether a continuation ends with a tail, with at least one and at most _MAX_HEADS parts before it."""
     for _ in range(_MAX_HEADS):
         if m.nodes[item].kind != Kind.SEQ:
@@ -56,7 +58,7 @@ def ends_with(m, item, tail):
 
 
 @inner
-def without_tail(m, s, tail):
+def without_tail(m: Tables, s: StateId, tail: NodeId) -> StateId:
     """The state without its common tail, if that state has been made before; else DEAD: for what stands at one place it
     is not worth it.
 
@@ -86,12 +88,12 @@ def without_tail(m, s, tail):
             if more >= max_chars and more > 0:
                 body, max_chars = unit, 1 + more
     num_states = m.n.states
-    found = intern_state(m, length, body, max_chars, 0)
+    found = intern_state(m, length, body, max_chars, NO_UNLISTED)
     return found if m.n.states == num_states and m.n.fault == Fault.NONE else DEAD
 
 
 @inner
-def completes_inside(m, s, body):
+def completes_inside(m: Tables, s: StateId, body: BodyId) -> bool:
     """Whether a state can be complete directly behind characters of a body class: its own, or that of the longer state.
 
     Then its ends are of no use. Tokens inside of its own body are not walked, and those that leave the body only from
@@ -111,42 +113,42 @@ def completes_inside(m, s, body):
 
 
 @inner
-def note_end(m, trie, node):
+def note_end(m: Tables, trie: Trie, node: int) -> None:
     """Note an end, while ends are noted: at this trie node what has been walked is complete, and tokens go on behind
     it."""
     if m.n.notes_ends == 1 and m.n.num_ends <= MAX_ENDS:
         if m.n.num_ends < MAX_ENDS:
             end = m.ends[m.n.num_ends]
-            end.trie, end.node, end.token, end.offset = trie, node, 0, 0
+            end.trie, end.node, end.token, end.offset = trie.place, node, 0, 0
         m.n.num_ends += 1
 
 
 @inner
-def note_end_inside(m, token, offset):
+def note_end_inside(m: Tables, token: int, offset: int) -> None:
     """Note an end in the middle of a node of groups. token: its place in the packed vocabulary; offset: bytes of it before the
     end."""
     if m.n.notes_ends == 1 and m.n.num_ends <= MAX_ENDS:
         if m.n.num_ends < MAX_ENDS:
             end = m.ends[m.n.num_ends]
-            end.trie, end.node, end.token, end.offset = 0, 0, token, offset
+            end.trie, end.node, end.token, end.offset = NO_PLACE, 0, token, offset
         m.n.num_ends += 1
 
 
 @inner
-def begin_ends(m):
+def begin_ends(m: Tables) -> None:
     """Note ends from now on."""
     m.n.cleared = m.n.kept = m.n.kept_end = m.n.cleared_end = m.n.num_ends = 0
     m.n.notes_ends = 1
 
 
 @inner
-def has_known_inner(m, state):
+def has_known_inner(m: Tables, state: StateId) -> bool:
     """Whether a state is a frame whose mask follows from what is known of its inner state."""
     return m.states[state].frame != 0 and m.states[inner_of(m, state)].ends != 0
 
 
 @inner
-def keep_ends(m, s):
+def keep_ends(m: Tables, s: StateId) -> None:
     """Write the ends that have been noted to `pool`, as the ends of the state `s`, unless its ends are known already."""
     count, start = m.n.num_ends, m.n.pool
     m.n.notes_ends = 0
@@ -169,17 +171,17 @@ def keep_ends(m, s):
 
 
 @inner
-def are_ends_known(m, s):
+def are_ends_known(m: Tables, s: StateId) -> bool:
     """Whether the ends of a state have been looked for."""
     return m.states[s].ends != 0 or m.states[s].has_too_many_ends == 1
 
 
 @inner
-def ends_of(m, s):
+def ends_of(m: Tables, s: StateId) -> Ends:
     return ends_at(m.pool + m.states[s].ends)
 
 
 @inner
-def end_of(m, s, k):
+def end_of(m: Tables, s: StateId, k: int) -> End:
     """The k-th end of a state."""
     return end_at(m.pool + m.states[s].ends + ENDS_WORDS + END_WORDS * k)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..automaton.tables import Fault
+from ..automaton.tables import Fault, Tables
+from ..base.ids import RowId, StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Vocab
 from .by_endless_body import by_endless_body
 from .by_endless_counts import by_endless_counts
 from .by_named_keys import by_named_keys
@@ -31,7 +34,7 @@ STRATEGIES: tuple[tuple[Strategy, Callable[[Any], Any]], ...] = (
 
 
 @inner
-def row_by_walk(m, vocab, rows, state, completable):
+def row_by_walk(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> RowId:
     """The number of the mask row of a state, made by a walk from this state alone if it is not there; 0 on a fault."""
     if m.states[state].row != 0 or m.n.fault != Fault.NONE:
         return m.states[state].row
@@ -44,7 +47,7 @@ def _tried_first(strategy: Strategy, describe: Any, row_by_later: Any) -> Any:
     bit = int(strategy)
 
     @inner
-    def row(m, vocab, rows, state, completable):
+    def row(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> RowId:
         if m.states[state].row != 0 or m.n.fault != Fault.NONE:
             return m.states[state].row
         if m.n.strategies_off & bit == 0:

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from enum import IntEnum, IntFlag
 
-from ..automaton.tables import Fault
+from ..automaton.tables import Fault, Tables
+from ..base.ids import RowId, StateId
 from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import Vocab
 from .mask_rows import Region, find_or_make
 
 
@@ -36,7 +39,7 @@ class Told(IntEnum):
 
 
 @inner
-def keep_row(m, vocab, rows, state, completable):
+def keep_row(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> RowId:
     """Make the row that has been described, for a state that has none. Returns the number of the state's row, 0 on a
     fault."""
     if m.n.fault == Fault.NONE and m.states[state].row == 0:
@@ -45,7 +48,7 @@ def keep_row(m, vocab, rows, state, completable):
 
 
 @inner
-def keep_base(m, rows, state):
+def keep_base(m: Tables, rows: Words, state: StateId) -> RowId:
     """Make the row with which the recipe begins that of the state. Returns its number, 0 on a fault."""
     if m.n.fault == Fault.NONE:
         m.states[state].row = rows[Region.BASE_ROW]

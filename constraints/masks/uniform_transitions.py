@@ -21,27 +21,27 @@ from ..automaton.closures import ENDLESS
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import NO_BODY, head_of, intern_node, wide
 from ..automaton.states import items_of, state_of
-from ..automaton.tables import DEAD, STATE_BITS, UNIFORM_WORDS, UNKNOWN, Fault, uniform_at
+from ..automaton.tables import DEAD, STATE_BITS, UNIFORM_WORDS, UNKNOWN, Fault, Tables, Uniform, uniform_at
+from ..base.ids import BodyId, StateId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import FIRST_LEAD, SET_WORDS, is_inside
+from ..vocabulary.packed_records import FIRST_LEAD, SET_WORDS, Shape, is_inside
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 
 
 @inner
-def survives(m, vocab, shape, height, s, first):
-    """Whether all strings of at most `height` characters that begin with the bytes in a shape's set survive from the
-    state `s`.
+def survives(m: Tables, shape: Shape, s: StateId, first: int) -> bool:
+    """Whether all strings of the characters of a shape, as many as it says, survive from the state `s`.
 
     first: see `is_inside`. False also where that is not known, because characters may survive that lead to different
     states; and on a fault.
     """
-    for _ in range(height):
+    for _ in range(shape.height):
         if not knows_uniform(m, s):
             return False
         uniform = uniform_of(m, s)
-        if not is_inside(vocab, shape, uniform.first_bytes, first):
+        if not is_inside(shape.first_bytes, uniform.first_bytes, first):
             return False
         if uniform.following == s:
             return True
@@ -50,12 +50,12 @@ def survives(m, vocab, shape, height, s, first):
 
 
 @inner
-def uniform_of(m, s):
+def uniform_of(m: Tables, s: StateId) -> Uniform:
     return uniform_at(m.pool + m.states[s].uniform)
 
 
 @inner
-def knows_uniform(m, s):
+def knows_uniform(m: Tables, s: StateId) -> bool:
     """Make what is uniform in a state, when first asked for. False on a fault. If it leads back to the state, all strings of such
     characters survive from it."""
     if m.states[s].uniform == 0:
@@ -86,7 +86,7 @@ def knows_uniform(m, s):
 
 
 @inner
-def endless_body(m, s):
+def endless_body(m: Tables, s: StateId) -> BodyId:
     """The body class of which all strings survive from a state because both operands of an intersection repeat it
     endlessly; NO_BODY when there is none, and on a fault."""
     if m.states[s].has_no_product == 1:
@@ -110,7 +110,7 @@ def endless_body(m, s):
 
 
 @inner
-def endless_part(m, s, body):
+def endless_part(m: Tables, s: StateId, body: BodyId) -> StateId:
     """The state behind any character of a body class, of an item of `s` that repeats the class endlessly; DEAD without
     such an item."""
     if m.states[s].max_chars < ENDLESS:
@@ -132,7 +132,7 @@ def endless_part(m, s, body):
 
 
 @inner
-def can_be_completed(m, x, y):
+def can_be_completed(m: Tables, x: StateId, y: StateId) -> bool:
     """Whether two states have a text in common. False on a fault."""
     product = intern_node(m, Kind.PRODUCT, x, y, Kind.BOTH)
     if m.n.fault == Fault.NONE and m.nodes[product].size == UNKNOWN:
@@ -142,7 +142,7 @@ def can_be_completed(m, x, y):
 
 
 @inner
-def majority(m, s):
+def majority(m: Tables, s: StateId) -> StateId:
     """The state to which most printable characters lead, if that is more than half of them; else any state (Boyer and
     Moore 1981)."""
     found, votes = DEAD, 0
@@ -157,7 +157,7 @@ def majority(m, s):
 
 
 @inner
-def leads_to(m, s, lead, following):
+def leads_to(m: Tables, s: StateId, lead: int, following: StateId) -> bool:
     """Whether all characters of several bytes that begin with `lead` lead to the state `following` (RFC 3629, section
     4)."""
     low, high = 0x80, 0xBF
@@ -182,7 +182,7 @@ def leads_to(m, s, lead, following):
 
 
 @inner
-def transition(m, s, byte):
+def transition(m: Tables, s: StateId, byte: int) -> StateId:
     """The state behind a byte; DEAD where an event is passed, and on a fault."""
     if m.n.fault != Fault.NONE:
         return DEAD

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from ..automaton.nodes import EMPTY, head_of, join
 from ..automaton.states import framed, plain_items, state_of, tail_of
-from ..automaton.tables import DEAD, Fault
+from ..automaton.tables import DEAD, Fault, Tables
+from ..base.ids import NodeId, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import ROOT, Vocab, below, child_of
 from .mask_rows import clear_tokens
 
 
 @inner
-def state_of_any(m, state, unlisted):
+def state_of_any(m: Tables, state: StateId, unlisted: NodeId) -> StateId:
     """The state whose only item is the body of an UNLISTED node (any key), with the tail that the node has in `state`.
     DEAD on a fault."""
     start, length = plain_items(m, state)
@@ -37,7 +39,7 @@ def state_of_any(m, state, unlisted):
 
 
 @inner
-def clear_words(m, vocab, rows, unlisted):
+def clear_words(m: Tables, vocab: Vocab, rows: Words, unlisted: NodeId) -> None:
     """Note that tokens which spell the rest of a word do not survive. unlisted: the node that holds the words."""
     words = m.nodes[unlisted].a
     read = m.nodes[words].c
@@ -47,15 +49,14 @@ def clear_words(m, vocab, rows, unlisted):
 
 
 @inner
-def clear_spelled(vocab, rows, text, size, last):
+def clear_spelled(vocab: Vocab, rows: Words, text: Words, size: int, last: int) -> None:
     """Note that tokens which begin with the bytes text[:size], and then the byte `last` unless that is -1, do not
     survive."""
-    trie, node = vocab[Header.TRIE], -1
-    nodes, order = vocab[trie + TrieRecord.NODES], vocab[trie + TrieRecord.ORDER]
+    trie, node = vocab.trie, ROOT
     for k in range(size if last < 0 else size + 1):
-        node = child_of(vocab, trie, node, text[k] if k < size else last)
+        node = child_of(trie, node, text[k] if k < size else last)
         if node < 0:
             return
     if node >= 0:
-        skip = vocab[nodes + NODE_WIDTH * node + 2]
-        clear_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * skip + 3])
+        start, end = below(trie, node)
+        clear_tokens(rows, start, end)

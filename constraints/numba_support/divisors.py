@@ -1,10 +1,9 @@
-"""Divisibility by digits: the arithmetic of MULTIPLE nodes, which read the digits of a multiple of some number.
+"""Divisibility by digits: the arithmetic of MULTIPLE and FRACTION nodes, which read the digits of a multiple of some number.
 
-A node stands behind some digits, of which it knows the remainder. It is in one of two phases, told apart by its operand
-c:
+A node stands behind some digits, of which it knows the remainder:
 
-    whole      c = low * COUNTS + high: so many digits, then perhaps a point and a fraction of at most `places` digits
-    fraction   c = -left: 1 to `left` digits, the last of them not 0
+    MULTIPLE   c = low * COUNTS + high: so many digits, then perhaps a point and a fraction of at most `places` digits
+    FRACTION   c = left: 1 to `left` digits, the last of them not 0
 
 What is read, as a whole number of units of the last place, has to be divisible by the modulus. A remainder followed by
 n digits is divisible for just one number of n digits out of every `modulus` numbers, so whether there is one follows

@@ -6,19 +6,28 @@ Only entry points are kept. Each holds the machine code of everything it reaches
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast, overload
 
 from ...foundation.compiled_loops.declarations import Loops
 
 LOOPS = Loops("constraints")
-entry = LOOPS.entry
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def inner(function: Callable[..., Any]) -> Any:
+@overload
+def entry(function: F, /) -> F: ...
+@overload
+def entry(**types: str) -> Callable[[F], F]: ...
+def entry(function: Callable[..., Any] | None = None, /, **types: str) -> Any:
+    """See `Loops.entry`. To the type checker functions of loops are what they are written as."""
+    return LOOPS.entry(function, **types)
+
+
+def inner(function: F) -> F:
     """A function that only loops call. It is compiled for numbers, not once more for each constant that it is called with."""
-    made = LOOPS.inner(function)
+    made: Any = LOOPS.inner(function)
     if not LOOPS.is_compiled and hasattr(made, "get_call_template"):  # compilation may be switched off
         from .signatures import take_numbers
 
         take_numbers(made)
-    return made
+    return cast("F", made)

@@ -62,7 +62,9 @@ def _type_of(kind: Any) -> types.Type:
         return types.int64
     if kind is Words:
         return WORDS
-    return RecordType(kind) if isinstance(kind, type) else RecordsType(kind.__args__[1])
+    if not isinstance(kind, type):
+        return RecordsType(kind.__args__[1])
+    return ViewType(kind) if issubclass(kind, View) else RecordType(kind)
 
 
 # -- types --------------------------------------------------------------------------------------------------------------
@@ -164,14 +166,23 @@ def _field(builder: Any, address: Any, place: Any) -> Any:
 def _load_field(context: Any, builder: Any, of: Any, value: Any, field: str) -> Any:
     place = of.cls.PLACES[field]
     at = _field(builder, value, place)
-    return at if place.num_words is not None else builder.sext(builder.load(at), intp_t)
+    if place.num_words is not None:
+        return at
+    if place.num_bits is None:
+        return builder.sext(builder.load(at), intp_t)
+    word = builder.zext(builder.load(at), intp_t)
+    return builder.and_(builder.lshr(word, intp_t(place.shift)), intp_t((1 << place.num_bits) - 1))
 
 
 @lower_setattr_generic(RecordType)
 def _store_field(context: Any, builder: Any, of: Any, arguments: Any, field: str) -> None:
     place = of.args[0].cls.PLACES[field]
-    at = _field(builder, arguments[0], place)
-    builder.store(builder.trunc(arguments[1], int8_t if place.is_byte else int32_t), at)
+    at, value = _field(builder, arguments[0], place), arguments[1]
+    if place.num_bits is not None:
+        mask = (1 << place.num_bits) - 1
+        others = builder.and_(builder.zext(builder.load(at), intp_t), intp_t(~(mask << place.shift)))
+        value = builder.or_(others, builder.shl(builder.and_(value, intp_t(mask)), intp_t(place.shift)))
+    builder.store(builder.trunc(value, int8_t if place.is_byte else int32_t), at)
 
 
 @lower_getattr_generic(ViewType)
@@ -213,8 +224,8 @@ def view_at(cls: type[View]) -> Any:
     return at
 
 
-def record_at(cls: Any) -> Any:
-    kind = RecordType(cls)
+def part_at(cls: Any) -> Any:
+    kind = _type_of(cls)
 
     @intrinsic
     def at(typing_context, words):  # type: ignore[no-untyped-def]
@@ -230,4 +241,4 @@ def pointer(typing_context, array):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
-    return types.CPointer(array.dtype)(array), generate
+    return (WORDS if array.dtype == types.int32 else types.CPointer(array.dtype))(array), generate

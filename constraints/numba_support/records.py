@@ -22,16 +22,17 @@ R = TypeVar("R", bound="Record")
 
 
 class Words:
-    """memory: what the words are read from and written to, by their numbers."""
+    """What a word is, is known where it is read, so the type checker takes any for it. memory: what the words are read from and
+    written to, by their numbers."""
 
     def __init__(self, memory: Any, start: int = 0) -> None:
         self.memory, self.start = memory, start
 
-    def __getitem__(self, index: int) -> int:
+    def __getitem__(self, index: int) -> Any:
         return int(self.memory[self.start + index])
 
     def __setitem__(self, index: int, value: int) -> None:
-        self.memory[self.start + index] = value
+        self.memory[self.start + index] = int(value)
 
     def __add__(self, words: int) -> Words:
         return Words(self.memory, self.start + words)
@@ -39,11 +40,14 @@ class Words:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a field lies: its first byte, counted from that of the record; a word, or one byte of it, or several words."""
+    """Where a field lies: its first byte, counted from that of the record; a word, or one byte of it, or some of its bits, or
+    several words."""
 
     at: int
     is_byte: bool = False
     num_words: int | None = None
+    shift: int = 0
+    num_bits: int | None = None
 
 
 def several(words: int) -> Any:
@@ -54,6 +58,12 @@ def several(words: int) -> Any:
 def byte() -> Any:
     """In the declaration of a record: a field of one byte, for numbers from -128 to 127. Four in a row share a word."""
     return Place(0, is_byte=True)
+
+
+def bits(count: int, above: int = 0) -> Any:
+    """In the declaration of a record: a field of some bits of a word, for numbers from 0 on. above: of the word of the field
+    before, those above so many; 0 begins a word."""
+    return Place(0, shift=above, num_bits=count)
 
 
 class Record:
@@ -69,6 +79,8 @@ class Record:
             declared = cls.__dict__.get(name, Place(0))
             if not declared.is_byte:
                 end = -(-end // 4) * 4
+            if declared.shift:
+                end -= 4
             places[name] = replace(declared, at=end)
             end += 1 if declared.is_byte else 4 * (declared.num_words or 1)
             if name in cls.__dict__:
@@ -91,16 +103,18 @@ class Record:
             if place.num_words is not None:
                 return self._words + place.at // 4
             word = self._words[place.at // 4]
+            if place.num_bits is not None:
+                return word >> place.shift & (1 << place.num_bits) - 1
             if not place.is_byte:
                 return word
             found = word >> 8 * (place.at % 4) & 255
             return found - 256 if found >= 128 else found
 
         def __setattr__(self, name: str, value: int) -> None:
-            place = self._place(name)
-            if place.is_byte:
-                shift = 8 * (place.at % 4)
-                word = self._words[place.at // 4] & ~(255 << shift) | (value & 255) << shift
+            place, value = self._place(name), int(value)
+            if place.is_byte or place.num_bits is not None:
+                shift, mask = (8 * (place.at % 4), 255) if place.is_byte else (place.shift, (1 << place.num_bits) - 1)
+                word = self._words[place.at // 4] & ~(mask << shift) | (value & mask) << shift
                 value = (word + (1 << 31)) % (1 << 32) - (1 << 31)
             self._words[place.at // 4] = value
 
@@ -129,7 +143,8 @@ class Word:
 
 
 class View:
-    """Attributes are `Words`, a `Record`, `Records`, or numbers (`int`), which do not change while compiled code runs."""
+    """Attributes are `Words`, a `Record`, `Records`, another `View`, or numbers (`int`), which do not change while compiled code
+    runs."""
 
     WORDS: ClassVar[Mapping[str, Word]]
     KINDS: ClassVar[Mapping[str, Any]]  # the type of each attribute
@@ -148,6 +163,12 @@ class View:
             if kind is Words:
                 return part
             return kind(part) if isinstance(kind, type) else Records(part, kind.__args__[1])
+
+
+def view_words(cls: type[View], numbers: Mapping[str, int]) -> list[int]:
+    """The words with which an array begins that has this view of it, by the attributes' names. Each attribute has a word."""
+    assert numbers.keys() == cls.WORDS.keys(), numbers.keys() ^ cls.WORDS.keys()
+    return [numbers[name] for name, _ in sorted(cls.WORDS.items(), key=lambda one: one[1].index)]
 
 
 def words_of_address(address: int) -> Words:

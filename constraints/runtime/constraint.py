@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..automaton.counter_abstraction import PLENTY
 from ..automaton.tables import DEAD
+from ..base.ids import NodeId, RegisterId, StateId
 from ..base.kinds import INFINITE
 from ..grammar.source import Limits, Source, fingerprint_of
 from ..masks.mask_rows import MaskRows
@@ -25,6 +26,7 @@ from ..saved.constraint_file import SavedAutomaton, saved_automaton, write_const
 from ..token_automaton.min_tokens import Distances
 from ..token_automaton.token_automaton import EVERY_BYTE, Distant, TokenAutomaton
 from ..uniqueness.register_product import ExtraCost
+from ..uniqueness.seen_values import NO_REGISTER
 from ..vocabulary.vocabulary import Vocabulary
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
 
@@ -33,7 +35,6 @@ State = NewType("State", int)
 FINISHED = State(-1)
 NOWHERE = State(-2)  # of `successors` and `after_bytes`: the token or byte is not allowed
 _UNKNOWN = State(-3)  # of the moves that are kept: the answer is not there yet
-_STATE_PART = (1 << 32) - 1
 _MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
 _MISSES_CHECKED = 16  # masks that are made before the room that they take is looked at again
 
@@ -143,7 +144,7 @@ class Constraint:
     def is_accepting(self, state: State) -> bool:
         """Whether the text so far is complete."""
         with self._lock:  # tables may be growing
-            return state == FINISHED or self._automaton.is_accepting(state & _STATE_PART)
+            return state == FINISHED or self._automaton.is_accepting(_parts(state)[0])
 
     def mask(self, state: State, budget: int | None = None) -> NDArray[np.uint32]:
         """Allowed tokens, uint32 [ceil(V / 32)], read-only, padding bits 0; EOS bits exactly when accepting.
@@ -157,7 +158,7 @@ class Constraint:
             return self._automaton.shared_vocabulary.eos_row
         with self._lock:
             if budget is not None and self._is_tight(state, budget):
-                return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
+                return _read_only(self._within(*_parts(state), budget - 1))
             number = self._row_numbers.get(state)
             if number is None:
                 if self._num_misses % _MISSES_CHECKED == 0:
@@ -210,9 +211,9 @@ class Constraint:
         if state == FINISHED:
             return None
         if self._remembers:
-            after, held = automaton.advance_remembering(state & _STATE_PART, state >> 32, token_id)
+            after, held = automaton.advance_remembering(*_parts(state), token_id)
         else:
-            after, held = automaton.advance_one(state, token_id), 0
+            after, held = automaton.advance_one(StateId(state), token_id), NO_REGISTER
         if after == DEAD or (not self._spells_every_byte and automaton.cost(after) >= INFINITE):
             return None
         return self._pack(after, held)
@@ -253,7 +254,7 @@ class Constraint:
         if state != FINISHED:
             shared_vocabulary = self._automaton.shared_vocabulary
             with self._lock:
-                ends, _ = self._automaton.end_states(state)
+                ends, _ = self._automaton.end_states(StateId(state))
                 survives = ends != DEAD
                 if not shared_vocabulary.spells_every_byte:
                     survives &= self._automaton.costs(ends) < INFINITE
@@ -271,10 +272,10 @@ class Constraint:
         itself.
         """
         if self._remembers or state == FINISHED or self._automaton.counts_far:
-            return Distant(state, PLENTY, 0, self.min_tokens(state), 0)
+            return Distant(StateId(state), PLENTY, 0, self.min_tokens(state), 0)
         with self._lock:
-            found = self._automaton.distant(state & _STATE_PART)
-            return found if found.reach else found._replace(needed=self._min_tokens(state, 0))
+            found = self._automaton.distant(_parts(state)[0])
+            return found if found.reach else found._replace(needed=self._min_tokens(_parts(state)[0], NO_REGISTER))
 
     def after_bytes(self, state: State) -> NDArray[np.int64] | None:
         """The state after each byte, NOWHERE where it does not survive. int64 [256]; None where keys or items are
@@ -284,7 +285,7 @@ class Constraint:
         after = np.full(256, NOWHERE, np.int64)
         if state != FINISHED:
             with self._lock:
-                ends, _ = self._automaton.end_states(state, EVERY_BYTE)
+                ends, _ = self._automaton.end_states(StateId(state), EVERY_BYTE)
             after[ends != DEAD] = ends[ends != DEAD]
         return after
 
@@ -308,7 +309,7 @@ class Constraint:
         if state == FINISHED:
             return b""
         with self._lock:
-            return self._automaton.forced(state & _STATE_PART)
+            return self._automaton.forced(_parts(state)[0])
 
     def min_tokens(self, state: State) -> int:
         """A number of tokens that suffices to complete the text, EOS not counted; 0 exactly when accepting.
@@ -319,7 +320,7 @@ class Constraint:
         if state == FINISHED:
             return 0
         with self._lock:
-            return self._min_tokens(state & _STATE_PART, state >> 32)
+            return self._min_tokens(*_parts(state))
 
     def explain(self, state: State, token_id: int, *, num_nearest: int = NUM_NEAREST) -> Explanation:
         """Why the token `token_id` is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens.
@@ -337,7 +338,7 @@ class Constraint:
             return ()
         places = self._places.get(state)
         if places is None:
-            places = self._automaton.paths(state & _STATE_PART)
+            places = self._automaton.paths(_parts(state)[0])
             _keep(self._places, state, places)
         return places
 
@@ -351,7 +352,7 @@ class Constraint:
             return read, ""
         expected = self._expected.get(at)
         if expected is None:
-            expected = byte_set(self._automaton.live_bytes(at & _STATE_PART))
+            expected = byte_set(self._automaton.live_bytes(_parts(at)[0]))
             _keep(self._expected, at, expected)
         return read, expected
 
@@ -361,7 +362,7 @@ class Constraint:
         if known is None:
             with self._lock:
                 after = self.advance_bytes(state, bytes([byte]))
-                segments = frozenset() if after is None else self._automaton.segments(state & _STATE_PART, byte)
+                segments = frozenset() if after is None else self._automaton.segments(_parts(state)[0], byte)
                 if len(self._steps) >= _MAX_KEPT:
                     self._steps.clear()
                 known = self._steps[state, byte] = after, segments
@@ -377,14 +378,14 @@ class Constraint:
     def _pack(state: int, held: int) -> State:
         return state | held << 32  # type: ignore[return-value]  # calling State takes as long as all of this
 
-    def _run(self, state: State, data: bytes) -> tuple[int, int, int]:
+    def _run(self, state: State, data: bytes) -> tuple[StateId, RegisterId, int]:
         """(automaton state, register, bytes that survived)."""
         if self._remembers:
-            return self._automaton.run_remembering(state & _STATE_PART, state >> 32, data)
-        after, read = self._automaton.run(state & _STATE_PART, data)
-        return after, 0, read
+            return self._automaton.run_remembering(*_parts(state), data)
+        after, read = self._automaton.run(_parts(state)[0], data)
+        return after, NO_REGISTER, read
 
-    def _min_tokens(self, state: int, held: int) -> int:
+    def _min_tokens(self, state: StateId, held: RegisterId) -> int:
         return self._distances.of(state, held) if self._remembers else self._distances.of(state)
 
     def _make_room(self) -> None:
@@ -400,28 +401,28 @@ class Constraint:
             if state == FINISHED:
                 number = self._automaton.rows.keep(self._automaton.shared_vocabulary.eos_row)
             else:
-                number = self._automaton.row_number(state & _STATE_PART, state >> 32)
+                number = self._automaton.row_number(*_parts(state))
             self._row_numbers[state] = number
         return number
 
     def _is_tight(self, state: State, budget: int) -> bool:
         """Whether some allowed token may lead farther than the budget allows, apart from unsettled ones."""
-        return self._distances.may_exceed(state & _STATE_PART, budget - 1 - self._automaton.most_extra)
+        return self._distances.may_exceed(_parts(state)[0], budget - 1 - self._automaton.most_extra)
 
     def _too_far(self, state: State, budget: int) -> NDArray[np.uint32]:
         """The mask of unsettled tokens after which the budget does not suffice."""
-        unsettled = self._automaton.unsettled_tokens(state & _STATE_PART, state >> 32)
+        unsettled = self._automaton.unsettled_tokens(*_parts(state))
         far = (token.token_id for token in unsettled if self._distances.of(token.state, token.held) >= budget)
         return self._automaton.shared_vocabulary.row_of(far)
 
-    def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
+    def _within(self, state: StateId, held: RegisterId, budget: int) -> NDArray[np.uint32]:
         """The mask of the tokens behind which at most `budget` tokens suffice."""
         automaton, distances = self._automaton, self._distances
         order = automaton.shared_vocabulary.trie.order
         if self._remembers:
             ends, extra, unsettled = automaton.judge(state, held)
         else:
-            ends, extra, unsettled = automaton.end_states(state)[0], None, []
+            ends, extra, unsettled = automaton.end_states(StateId(state))[0], None, []
         alive = np.flatnonzero(ends)  # DEAD is 0
         needed = distances.of_all(ends[alive])
         if extra is not None:
@@ -433,6 +434,11 @@ class Constraint:
                 needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
         row = automaton.shared_vocabulary.mask_of(order[alive[needed <= budget]])
         return row | automaton.shared_vocabulary.eos_row if automaton.is_accepting(state) else row
+
+
+def _parts(state: State) -> tuple[StateId, RegisterId]:
+    """The automaton's state and its register."""
+    return StateId(state & (1 << 32) - 1), RegisterId(NodeId(state >> 32))
 
 
 def _keep(kept: dict[State, T], state: State, value: T) -> None:

@@ -35,8 +35,8 @@ def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
         _need(fits and arrays[name].dtype == dtype, f"{name} of type {arrays[name].dtype} and shape {sizes}")
     kinds = arrays["nodes"][0]
     _need(kinds.size >= 2 and kinds[0] == Kind.FAIL and kinds[1] == Kind.EMPTY, "the first nodes are FAIL and EMPTY")
-    are_walks = np.isin(kinds[2:], (Kind.DECISION, Kind.WALK, Kind.COVER))
-    are_known = ((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)) | are_walks
+    are_others = np.isin(kinds[2:], (Kind.DECISION, Kind.WALK, Kind.COVER, Kind.FRACTION))
+    are_known = ((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)) | are_others
     _need(bool(are_known.all()), "a node of a kind that no grammar has")
     _need(isinstance(root, int) and 0 <= root < kinds.size, f"root {root!r}")
     _need(bool(_inside(arrays["rules"], 0, kinds.size).all()), "a rule has a body")
@@ -201,16 +201,17 @@ class _Nodes:
 
     def multiples(self) -> bool:
         """Check that a step is a modulus, a number of places, and the literals of the point and the ten digits."""
-        node, row, remainder, to_come = self._of(Kind.MULTIPLE)
+        node, row, remainder, to_come = self._of(Kind.MULTIPLE, Kind.FRACTION)
         if not _inside(row, 0, self._lists.size - MULTIPLE_ROW_WORDS + 1).all():
             return False
         modulus, places = self._lists[row + MultipleRow.MODULUS], self._lists[row + MultipleRow.PLACES]
+        is_whole = self._are(node, Kind.MULTIPLE)
         texts = self._lists[row[:, None] + np.arange(MultipleRow.POINT, MultipleRow.DIGIT + 10)]
         return bool(
             _inside(modulus, 1, MAX_MODULUS + 1).all()
             and _inside(places, 0, COUNTS).all()
             and _inside(remainder, 0, modulus).all()
-            and _inside(to_come, -places, COUNTS * COUNTS).all()
+            and np.where(is_whole, _inside(to_come, 0, COUNTS * COUNTS), _inside(to_come, 1, places + 1)).all()
             and _inside(texts, EMPTY + 1, node[:, None]).all()
             and self._are(texts, Kind.LITERAL).all()
         )

@@ -20,13 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.tables import DEAD
+from ..base.ids import RegisterId, StateId
 from ..base.kinds import INFINITE
 from ..uniqueness.register_product import ExtraCost
+from ..uniqueness.seen_values import NO_REGISTER
 from .token_automaton import TokenAutomaton
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
 _MAX_MET = 1000  # places of searches among candidates that are kept; a place may have thousands of tokens
-Configuration = tuple[int, int]  # a state and a register
+Configuration = tuple[StateId, RegisterId]  # a state and a register
 
 
 class Onward(NamedTuple):
@@ -44,10 +46,10 @@ class Distances:
 
     def __init__(self, automaton: TokenAutomaton) -> None:
         self._automaton = automaton
-        self._known: dict[int, int] = {}
+        self._known: dict[StateId, int] = {}
         self._among_candidates: dict[Configuration, int] = {}
         self._met: dict[Configuration, Onward] = {}
-        self._ceilings: dict[int, int] = {}
+        self._ceilings: dict[StateId, int] = {}
         # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
 
@@ -61,7 +63,7 @@ class Distances:
         (_, self._nodes_left), *known = found.tolist()
         self._known = dict(known)
 
-    def of(self, state: int, held: int = 0) -> int:
+    def of(self, state: StateId, held: RegisterId = NO_REGISTER) -> int:
         """Tokens that suffice from `state`, with the register `held` when it matters.
 
         Exact where the automaton is regular and the search stays within its limit.
@@ -80,22 +82,22 @@ class Distances:
         of_state = np.zeros(int(states.max(initial=DEAD)) + 1, np.int64)
         of_state[states] = 1  # a mark; sorting the states would take longer than all else
         different = np.flatnonzero(of_state)
-        of_state[different] = [self.of(state) for state in different.tolist()]
+        of_state[different] = [self.of(StateId(state)) for state in different.tolist()]
         found: NDArray[np.int64] = of_state[states]
         return found
 
-    def may_exceed(self, state: int, budget: int) -> bool:
+    def may_exceed(self, state: StateId, budget: int) -> bool:
         """Whether more than `budget` tokens may be needed behind some token allowed in `state`, without a register."""
         return budget < self._automaton.cost(state) + _SLACK or budget < self._ceiling(state)
 
-    def _ceiling(self, state: int) -> int:
+    def _ceiling(self, state: StateId) -> int:
         """An upper bound of the distance after any one token allowed in `state`."""
         if state not in self._ceilings:
             costs = self._automaton.costs_after(state)
             self._ceilings[state] = int(costs[costs < INFINITE].max(initial=0))
         return self._ceilings[state]
 
-    def _with_memory(self, state: int, held: int) -> int:
+    def _with_memory(self, state: StateId, held: RegisterId) -> int:
         extra = self._automaton.extra_cost(state, held)
         if extra == ExtraCost.EXPECTS_KEY:
             opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
@@ -111,7 +113,7 @@ class Distances:
             self._among_candidates[state, held] = found
         return self._among_candidates[state, held]
 
-    def _search_way_out(self, state: int, held: int, best: int) -> int:
+    def _search_way_out(self, state: StateId, held: RegisterId, best: int) -> int:
         """The fewest tokens that lead along candidates and then to the end, or `best` when that is less. Texts that end
         before a key are left out: they could have stopped earlier. No state in which one more character is enough
         counts as less than its cost, here as in `_with_memory`.
@@ -172,13 +174,13 @@ class Distances:
         followers = (self._automaton.advance_remembering(*at, token) for token in tokens)
         return [(after, kept) for after, kept in followers if after != DEAD]
 
-    def _search(self, origin: int, bound: int) -> None:
+    def _search(self, origin: StateId, bound: int) -> None:
         """Set the distance of `origin` to the exact number, or to `bound`; and those of the states on a shortest path."""
-        parent: dict[int, int] = {origin: DEAD}
+        parent: dict[StateId, StateId] = {origin: DEAD}
         frontier, best, best_at, depth = [origin], bound, DEAD, 0
         while frontier and depth + 1 < best:
             depth += 1
-            reached: list[int] = []
+            reached: list[StateId] = []
             for state in frontier:
                 if self._nodes_left <= 0:
                     self._known[origin] = bound
@@ -187,7 +189,8 @@ class Distances:
                 self._nodes_left -= visited
                 is_reached = np.zeros(int(ends.max(initial=DEAD)) + 1, np.bool_)
                 is_reached[ends] = True
-                for after in np.flatnonzero(is_reached).tolist():
+                for number in np.flatnonzero(is_reached).tolist():
+                    after = StateId(number)
                     if after != DEAD and after not in parent:
                         parent[after] = state
                         reached.append(after)
@@ -199,7 +202,7 @@ class Distances:
         self._known[origin] = best
         self._keep_path(best_at, parent)
 
-    def _keep_path(self, state: int, parent: dict[int, int]) -> None:
+    def _keep_path(self, state: StateId, parent: dict[StateId, StateId]) -> None:
         if state == DEAD:
             return
         distance = 0 if self._automaton.is_accepting(state) else self._known[state]

@@ -20,6 +20,7 @@ from ..automaton.assembly import assemble, repeated_units, restore
 from ..automaton.nodes import EMPTY, NO_BODY
 from ..automaton.tables import DEAD, NO_CLASS
 from ..base.errors import ConstraintError
+from ..base.ids import NodeId, RegisterId, StateId
 from ..base.kinds import INFINITE
 from ..grammar.expression import Event, Grammar, Kind, Node, Rule
 from ..grammar.recursion import reachable
@@ -28,8 +29,8 @@ from ..masks import trie_walk
 from ..masks.mask_rows import MaskRows
 from ..masks.strategy_contract import Strategy
 from ..uniqueness import duplicate_masks, register_product, seen_values
-from ..uniqueness.duplicate_masks import WalkMode
-from ..uniqueness.seen_values import TextMode
+from ..uniqueness.judging import WalkMode
+from ..uniqueness.seen_values import NO_REGISTER, TextMode
 from ..vocabulary.char_class_tables import SubTrie
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.trie import TokenTrie
@@ -38,7 +39,7 @@ from . import masking
 
 Told = TypeVar("Told")
 
-State = int
+State = StateId
 Trie = TokenTrie | SubTrie
 _ROWS = "rows"  # among the tables of `found`
 EVERY_BYTE = SubTrie(  # a trie of 256 tokens
@@ -53,10 +54,10 @@ EVERY_BYTE = SubTrie(  # a trie of 256 tokens
 class Unsettled(NamedTuple):
     """A token for which a search has to find out how many tokens suffice to finish behind it."""
 
-    position: int  # in the order of the trie that was walked; of `unsettled_tokens` without meaning
+    position: int  # in the order of the trie of all tokens; of `unsettled_tokens` without meaning
     token_id: int
     state: State
-    held: int
+    held: RegisterId
     extra: int  # SEARCH or EXPECTS_KEY
 
 
@@ -119,9 +120,8 @@ class TokenAutomaton:
             self._machine = restore(grammar, self._body_classes, shared_vocabulary, limits, tables)
             self.rows.fill(found[_ROWS])
         self._atlas = shared_vocabulary.packed_vocabulary.address
-        self._has_items = int(Event.ARRAY_OPEN in grammar.events)
         self._spells_every_byte = shared_vocabulary.spells_every_byte
-        self.start: State = int(self._machine.call(determinize.start_state, root))
+        self.start: State = self._machine.call(determinize.start_state, root)
         if self.start == DEAD:
             raise ConstraintError("nothing satisfies this constraint", path="#")
 
@@ -133,7 +133,7 @@ class TokenAutomaton:
 
     def start_of(self, node: Node) -> State:
         """The state before any text of one part of the grammar, with nothing behind it; DEAD when the part has no text."""
-        return int(self._machine.call(determinize.start_state, node))
+        return StateId(self._machine.call(determinize.start_state, node))
 
     def is_accepting(self, state: State) -> bool:
         return bool(self._machine.states("accept")[state])
@@ -150,7 +150,7 @@ class TokenAutomaton:
     def run(self, state: State, data: bytes) -> tuple[State, int]:
         """(state, bytes read) behind `data`; the state is DEAD when not all of it survives."""
         after, read = self._machine.call(trie_walk.run, state, np.frombuffer(data, np.uint8))
-        return int(after), int(read)
+        return StateId(int(after)), int(read)
 
     def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int32]) -> NDArray[np.int32]:
         """int32: the state behind tokens[k] from states[k], DEAD where it does not survive."""
@@ -223,7 +223,8 @@ class TokenAutomaton:
         """The state that stands for `state`, see counter_abstraction.py. `reach` and `needed` are final once the mask of that
         state is known."""
         found = self._machine.call(counter_abstraction.abstract_counts, self._atlas, len(self.grammar), state)
-        return Distant(*map(int, found))
+        at, *numbers = map(int, found)
+        return Distant(StateId(at), *numbers)
 
     @cached_property
     def counts_far(self) -> bool:
@@ -237,13 +238,13 @@ class TokenAutomaton:
         """The mask of a state, uint32 [words], read-only, EOS bits included when it accepts."""
         return self.rows.get(self.row_number(state))
 
-    def row_number(self, state: State, held: int = 0) -> int:
+    def row_number(self, state: State, held: RegisterId = NO_REGISTER) -> int:
         """The number of the mask row of a state, or of a state and the register `held` when the automaton remembers."""
         confined = None if self._spells_every_byte or self._machine.states("row")[state] else self._completable(state)
         completable = 0 if confined is None else int(confined.ctypes.data)
         while True:
             number, wanted = self._machine.call(
-                masking.mask_row, self._atlas, self.rows.address, state, held, self._has_items, completable
+                masking.mask_row, self._atlas, self.rows.address, state, held, completable
             )
             if wanted != NO_CLASS:
                 self._build_tables(wanted - 1)
@@ -296,39 +297,40 @@ class TokenAutomaton:
         return bool(self._machine.call(shortest_completion.reaches_event, self.root, sum(1 << event for event in opening)))
 
     @cached_property
-    def empty_memory(self) -> int:
-        return int(self._machine.call(seen_values.empty_memory))
+    def empty_memory(self) -> RegisterId:
+        return RegisterId(self._machine.call(seen_values.empty_memory))
 
-    def run_remembering(self, state: State, held: int, data: bytes) -> tuple[State, int, int]:
+    def run_remembering(self, state: State, held: RegisterId, data: bytes) -> tuple[State, RegisterId, int]:
         """(state, register, bytes read) behind `data`; the state is DEAD when not all of it survives."""
         after, kept, read = self._machine.call(register_product.run_remembering, state, held, np.frombuffer(data, np.uint8))
-        return int(after), int(kept), int(read)
+        return StateId(int(after)), RegisterId(NodeId(int(kept))), int(read)
 
-    def advance_remembering(self, state: State, held: int, token_id: int) -> tuple[State, int]:
+    def advance_remembering(self, state: State, held: RegisterId, token_id: int) -> tuple[State, RegisterId]:
         """(state, register) behind a token; the state is DEAD when it does not survive."""
-        after: tuple[State, int] = self._machine.call(register_product.advance_remembering, self._atlas, state, held, token_id)
+        asked = (self._atlas, state, held, token_id)
+        after: tuple[State, RegisterId] = self._machine.call(register_product.advance_remembering, *asked)
         return after
 
-    def key_place(self, held: int) -> int | None:
+    def key_place(self, held: RegisterId) -> int | None:
         """The frame of the object whose key is being read, which has the object's keys; None outside of keys, and
         inside of unique items."""
         frame, mode = (int(self._machine.nodes(name)[held]) for name in ("a", "b"))
         is_recorded = self._machine.nodes("c")[frame] != seen_values.NIL
         return frame if mode in (TextMode.IN_KEY, TextMode.KEY_ESCAPE) and not is_recorded else None
 
-    def extra_cost(self, state: State, held: int) -> int:
+    def extra_cost(self, state: State, held: RegisterId) -> int:
         """Tokens beyond `cost` that suffice with this register; SEARCH or EXPECTS_KEY of register_product.py when more is needed to
         find out."""
         return int(self._machine.call(register_product.extra_cost_of, state, held, self.shared_vocabulary.spells_every_byte))
 
-    def judge(self, state: State, held: int) -> Judgement:
+    def judge(self, state: State, held: RegisterId) -> Judgement:
         """What is known of every token from a state and a register."""
         size = self.shared_vocabulary.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
         asked = (self._atlas, state, held, int(WalkMode.WHOLE), ends, extra, self.shared_vocabulary.unsettled_room)
         return Judgement(ends, extra, self._unsettled(self._machine.call(duplicate_masks.judge, *asked)[0]))
 
-    def next_costs(self, state: State, held: int) -> NextCosts:
+    def next_costs(self, state: State, held: RegisterId) -> NextCosts:
         """What a search for a way out among candidates asks of `judge`, found faster.
 
         Tokens that stay inside of a string without candidates count for the least cost only; inside of a key, so do those
@@ -339,15 +341,15 @@ class TokenAutomaton:
         count, least = self._machine.call(
             duplicate_masks.judge, self._atlas, state, held, way, none, none, self.shared_vocabulary.unsettled_room
         )
-        return NextCosts(int(least), self.shared_vocabulary.unsettled_room[1:, :count].copy())
+        return NextCosts(int(least), self.shared_vocabulary.unsettled_room[:count, 1:].T.copy())
 
-    def unsettled_tokens(self, state: State, held: int) -> list[Unsettled]:
+    def unsettled_tokens(self, state: State, held: RegisterId) -> list[Unsettled]:
         """The unsettled tokens of `judge`, found faster, without their positions. The row of the state has to be known."""
-        asked = (self._atlas, state, held, self._has_items, self.shared_vocabulary.unsettled_room)
+        asked = (self._atlas, state, held, self.shared_vocabulary.unsettled_room)
         return self._unsettled(self._machine.call(duplicate_masks.unsettled_tokens, *asked))
 
     def _unsettled(self, count: int) -> list[Unsettled]:
-        return [Unsettled(*column) for column in self.shared_vocabulary.unsettled_room[:, :count].T.tolist()]
+        return [Unsettled(*one) for one in self.shared_vocabulary.unsettled_room[:count].tolist()]
 
     @cached_property
     def most_extra(self) -> int:
@@ -430,9 +432,9 @@ class TokenAutomaton:
         if kind == Kind.CLASS:
             low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
-        if kind not in (Kind.PRODUCT, Kind.TABLE, Kind.WATCH):
+        if kind not in (Kind.PRODUCT, Kind.TABLE, Kind.STANDING, Kind.WATCH):
             return False
-        is_exclusive = int(self._machine.call(determinize.start_state, leaf))
+        is_exclusive = StateId(self._machine.call(determinize.start_state, leaf))
         return self.run(is_exclusive, bytes([byte]))[0] != DEAD
 
     def _first_told(self, continuation: int, tell: Callable[[int], Told | None]) -> list[Told | None]:

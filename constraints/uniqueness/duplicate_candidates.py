@@ -15,28 +15,29 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.nodes import mix
-from ..automaton.tables import Fault
+from ..automaton.tables import Fault, Tables
+from ..base.ids import NodeId, RegisterId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import child_of
-from .seen_values import CONTAINER, EMPTY_WORD, NIL, begins, is_in_key, is_recorded
+from ..vocabulary.packed_records import Trie, child_of
+from .seen_values import CONTAINER, EMPTY_WORD, NIL, NO_REGISTER, begins, is_in_key, is_recorded
 
 
 @inner
-def mark_candidates(m, seen):
+def mark_candidates(m: Tables, seen: RegisterId) -> tuple[int, bool]:
     """(epoch, is_inner) of a register: the epoch in the field `marked_in` of all words by which what is being read may become
     a remembered one, 0 when there is none; and whether a container around it may become a remembered one. Found again
     only after others were marked."""
     if m.n.marked != seen or m.n.marked_epoch != m.n.epoch:
         candidates, is_inner = find_candidates(m, seen)
-        m.n.marked = seen if m.n.fault == Fault.NONE else NIL
+        m.n.marked = seen if m.n.fault == Fault.NONE else NO_REGISTER
         m.n.marked_epoch = m.n.epoch
         m.n.marked_candidates, m.n.marked_inner = candidates, (1 if is_inner else 0)
     return m.n.marked_candidates, m.n.marked_inner == 1
 
 
 @inner
-def find_candidates(m, seen):
+def find_candidates(m: Tables, seen: RegisterId) -> tuple[int, bool]:
     """`mark_candidates`, whatever was marked last.
 
     From the outermost recorded frame inwards, every frame is compared with what stands at its place in remembered
@@ -82,7 +83,7 @@ def find_candidates(m, seen):
 
 
 @inner
-def mark_element(m, element, word, epoch):
+def mark_element(m: Tables, element: NodeId, word: NodeId, epoch: int) -> bool:
     """Mark the words from `word` up to an element that begins with it, and write for each the words that are one symbol
     longer (`candidate`, `next_candidate`). Returns whether the element begins with `word`."""
     if not begins(m, word, element):
@@ -99,7 +100,7 @@ def mark_element(m, element, word, epoch):
 
 
 @inner
-def mark_elements(m, done, word, epoch):
+def mark_elements(m: Tables, done: NodeId, word: NodeId, epoch: int) -> bool:
     """`mark_element` for all elements of a list; returns whether any begins with `word`."""
     found = False
     while done != NIL:
@@ -110,7 +111,7 @@ def mark_elements(m, done, word, epoch):
 
 
 @inner
-def mark_missing(m, candidate, done, word, epoch):
+def mark_missing(m: Tables, candidate: NodeId, done: NodeId, word: NodeId, epoch: int) -> bool:
     """`mark_element` for what the set `candidate` has beyond its subset `done`; returns whether any of it begins with
     `word`."""
     found = False
@@ -124,7 +125,7 @@ def mark_missing(m, candidate, done, word, epoch):
 
 
 @inner
-def container_candidates(m, frame, word, count):
+def container_candidates(m: Tables, frame: NodeId, word: NodeId, count: int) -> int:
     """Find the containers that the container inside `frame` which begins at the end of `word` may become, given those
     that the frame may become, work[:count]. Replaces these in `work`; returns the new count."""
     done, more = m.nodes[frame].b, count
@@ -148,7 +149,7 @@ def container_candidates(m, frame, word, count):
 
 
 @inner
-def note_container(m, element, word, count):
+def note_container(m: Tables, element: NodeId, word: NodeId, count: int) -> int:
     """Append to `work` the container behind `word` in an element that begins with it; returns the new count."""
     if element == word or not begins(m, word, element):
         return count
@@ -162,7 +163,7 @@ def note_container(m, element, word, count):
 
 
 @inner
-def includes(m, whole, part):
+def includes(m: Tables, whole: NodeId, part: NodeId) -> bool:
     """Whether the set `whole` includes the set `part`."""
     while part != NIL:
         while whole != NIL and m.nodes[whole].b > m.nodes[part].b:
@@ -174,7 +175,7 @@ def includes(m, whole, part):
 
 
 @inner
-def element_after(m, whole, part):
+def element_after(m: Tables, whole: NodeId, part: NodeId) -> NodeId:
     """The element that the list `whole` has next behind the list `part`, with which it begins; NIL when there is
     none."""
     while whole > part:
@@ -185,7 +186,7 @@ def element_after(m, whole, part):
 
 
 @inner
-def candidate_word(m, word, byte, epoch):
+def candidate_word(m: Tables, word: NodeId, byte: int, epoch: int) -> NodeId:
     """The word of `word` and one more byte if it is marked, else NIL. Makes no node."""
     mask = m.node_hash_size - 1
     slot = mix(Kind.WORD, word, byte, 0) & mask
@@ -198,13 +199,13 @@ def candidate_word(m, word, byte, epoch):
 
 
 @inner
-def next_along_candidates(m, vocab, trie, node, seen, byte):
+def next_along_candidates(m: Tables, trie: Trie, node: int, seen: RegisterId, byte: int) -> int:
     """The first child of a trie node, by `byte` or a later one, by which a text goes on along its candidates; -1 if there
     is none."""
     best, child, candidate = CONTAINER, -1, m.nodes[m.nodes[seen].c].first_candidate
     while candidate != NIL:
         if byte <= m.nodes[candidate].b < best:
-            found = child_of(vocab, trie, node, m.nodes[candidate].b)
+            found = child_of(trie, node, m.nodes[candidate].b)
             if found >= 0:
                 best, child = m.nodes[candidate].b, found
         candidate = m.nodes[candidate].next_candidate

@@ -19,18 +19,21 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..automaton.determinize import leaf_after, step
 from ..automaton.multibyte_step import leap
 from ..automaton.nodes import EMPTY, FAIL, head_of, intern_node, join, wide
 from ..automaton.states import after_text, items_of, state_of_all
-from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, tables_at
+from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, Tables, tables_at
 from ..automaton.unions import append_parts
+from ..base.ids import NodeId, RegisterId, StateId, TokenId
 from ..base.kinds import INFINITE, Event, Kind
-from ..masks.trie_walk import token_bytes
 from ..masks.uniform_transitions import FIRST_PRINTABLE
 from ..numba_support.jit import entry, inner
-from ..numba_support.record_access import pointer, words_at
+from ..numba_support.record_access import pointer
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import token_bytes, vocab_at
 from .duplicate_candidates import candidate_word, mark_candidates
 from .seen_values import (
     EMPTY_WORD,
@@ -50,7 +53,7 @@ MAX_CONFIGURATIONS = 1 << 14
 
 
 @inner
-def is_plain(m, seen, byte, event):
+def is_plain(m: Tables, seen: RegisterId, byte: int, event: int) -> bool:
     """Whether a byte only makes the word longer, so that it matters to none but the candidates that there are."""
     mode = m.nodes[seen].b
     if mode == TextMode.OUTSIDE:
@@ -61,27 +64,27 @@ def is_plain(m, seen, byte, event):
 
 
 @inner
-def after_candidate_byte(m, seen, byte, event, candidate):
+def after_candidate_byte(m: Tables, seen: RegisterId, byte: int, event: int, candidate: NodeId) -> RegisterId:
     """The register behind a plain byte that leads to a known word, `candidate`."""
     return register(m, m.nodes[seen].a, mode_after(m.nodes[seen].b, byte, event), candidate)
 
 
 @inner
-def transition(m, state, byte):
+def transition(m: Tables, state: StateId, byte: int) -> int:
     """The transition of a state on a byte: read from the table, or found now."""
     answer = m.next[state * 256 + byte]
     return step(m, state, byte) if answer == UNKNOWN else answer
 
 
 @inner
-def follow(m, state, answer, seen, byte):
+def follow(m: Tables, state: StateId, answer: int, seen: RegisterId, byte: int) -> tuple[StateId, RegisterId]:
     """(state, register) behind a byte on which `state` has the transition `answer`; (DEAD, REPEATED) where the text does
     not survive.
 
     A byte that ends a repeated item is refused only by the alternatives that ask for different items; the text goes on
     with the others.
     """
-    after, event = answer & STATE_MASK, answer >> STATE_BITS
+    after, event = StateId(answer & STATE_MASK), answer >> STATE_BITS
     if after == DEAD:
         return DEAD, REPEATED
     kept = seen_after(m, seen, byte, event)
@@ -93,7 +96,7 @@ def follow(m, state, answer, seen, byte):
 
 
 @inner
-def after_repeated(m, state, byte):
+def after_repeated(m: Tables, state: StateId, byte: int) -> StateId:
     """The state behind a comma or bracket at the end of a repeated item, of the alternatives that do not ask for
     different items. DEAD on a fault."""
     start, length = items_of(m, state)
@@ -110,7 +113,7 @@ def after_repeated(m, state, byte):
 
 
 @inner
-def way_out(m, state, seen, epoch, at_most):
+def way_out(m: Tables, state: StateId, seen: RegisterId, epoch: int, at_most: int) -> bool:
     """Whether one byte leads away from all candidates, to a state of a cost of at most `at_most`. epoch: as `mark_candidates`
     gives it."""
     word, row = m.nodes[seen].c, m.next + state * 256
@@ -128,7 +131,7 @@ def way_out(m, state, seen, epoch, at_most):
 
 
 @inner
-def is_alive(m, state, seen):
+def is_alive(m: Tables, state: StateId, seen: RegisterId) -> bool:
     """Whether what is being read can become something that is not remembered yet; True on a fault.
 
     A search along the candidates, depth first, which ends at once where the automaton admits anything else. Answers are
@@ -192,7 +195,7 @@ class SeenFlag(IntFlag):
 
 
 @inner
-def seen_flags(m, seen):
+def seen_flags(m: Tables, seen: RegisterId) -> int:
     """What is known of a register that matters to tokens, as bits of `SeenFlag`."""
     bits = SeenFlag.HAS_CANDIDATES if mark_candidates(m, seen)[0] != 0 else SeenFlag.NONE
     if m.nodes[seen].b != TextMode.OUTSIDE:
@@ -208,7 +211,9 @@ def seen_flags(m, seen):
 
 
 @entry(data="const uint8[:]")
-def run_remembering(arena_address, state, seen, data):
+def run_remembering(
+    arena_address: int, state: StateId, seen: RegisterId, data: NDArray[np.uint8]
+) -> tuple[StateId, RegisterId, int]:
     """(state, register, number of bytes read) behind `data` (uint8 array); state DEAD when it does not survive. The
     caller looks for faults."""
     m = tables_at(arena_address)
@@ -216,18 +221,22 @@ def run_remembering(arena_address, state, seen, data):
 
 
 @entry
-def advance_remembering(arena_address, vocab_address, state, seen, token):
+def advance_remembering(
+    arena_address: int, vocab_address: int, state: StateId, seen: RegisterId, token: TokenId
+) -> tuple[StateId, RegisterId]:
     """(state, register) behind a token; state DEAD when it does not survive. The caller looks for faults."""
-    m, vocab = tables_at(arena_address), words_at(vocab_address)
+    m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     start, end = token_bytes(vocab, token)
     if start == end:
         return DEAD, REPEATED
-    after, kept, _ = run_bytes_remembering(m, state, seen, vocab, start, end)
+    after, kept, _ = run_bytes_remembering(m, state, seen, vocab.text, start, end)
     return after, kept
 
 
 @inner
-def run_bytes_remembering(m, state, seen, data, start, end):
+def run_bytes_remembering(
+    m: Tables, state: StateId, seen: RegisterId, data: Words, start: int, end: int
+) -> tuple[StateId, RegisterId, int]:
     """`run_remembering` for data[start:end]."""
     after, kept, read = run_by_bytes(m, state, seen, data, start, end, True)
     if after != DEAD or m.n.fault != Fault.NONE:
@@ -236,7 +245,9 @@ def run_bytes_remembering(m, state, seen, data, start, end):
 
 
 @inner
-def run_by_bytes(m, state, seen, data, start, end, may_leap):
+def run_by_bytes(
+    m: Tables, state: StateId, seen: RegisterId, data: Words, start: int, end: int, may_leap: bool
+) -> tuple[StateId, RegisterId, int]:
     """`run_remembering` for data[start:end]. No states are made inside the only literal of a state (see `after_text`),
     nor, if `may_leap`, inside of names (see multibyte_step.py); then the number of bytes means nothing if not all survive."""
     size = end - start
@@ -278,7 +289,7 @@ def run_by_bytes(m, state, seen, data, start, end, may_leap):
 
 
 @inner
-def state_at(m, state, spelled):
+def state_at(m: Tables, state: StateId, spelled: int) -> StateId:
     """The state behind the first `spelled` bytes of the only literal of a state."""
     return after_text(m, state, spelled) if spelled > 0 else state
 
@@ -292,7 +303,7 @@ class ExtraCost(IntEnum):
 
 
 @inner
-def extra_cost(m, state, seen, epoch, is_inner, spells):
+def extra_cost(m: Tables, state: StateId, seen: RegisterId, epoch: int, is_inner: bool, spells: int) -> int:
     """Tokens that candidates add to the cost of a state: 0 without candidates, ONE_MORE where one more character makes the
     difference, SEARCH when that has to be searched for.
 
@@ -309,14 +320,14 @@ def extra_cost(m, state, seen, epoch, is_inner, spells):
 
 
 @inner
-def expects_key(m, state, seen):
+def expects_key(m: Tables, state: StateId, seen: RegisterId) -> bool:
     """Whether a key that is to be remembered must come next, in an object that has keys already."""
     frame = m.nodes[seen].a
     return m.nodes[frame].kind == Kind.OBJECT and m.nodes[frame].b != NIL and must_open_key(m, state)
 
 
 @inner
-def must_open_key(m, state):
+def must_open_key(m: Tables, state: StateId) -> bool:
     """Whether nothing but white space and the quote of a key that is to be remembered may come next."""
     found = False
     for byte in range(256):
@@ -331,7 +342,7 @@ def must_open_key(m, state):
 
 
 @entry(spells="bool")
-def extra_cost_of(arena_address, state, seen, spells):
+def extra_cost_of(arena_address: int, state: StateId, seen: RegisterId, spells: bool) -> int:
     """`extra_cost` of a state and a register, or EXPECTS_KEY."""
     m = tables_at(arena_address)
     if m.nodes[seen].b == TextMode.OUTSIDE and expects_key(m, state, seen):

@@ -29,15 +29,17 @@ from enum import IntEnum
 
 import numpy as np
 
-from ..automaton.nodes import intern_node
-from ..automaton.tables import tables_at
+from ..automaton.nodes import FAIL, intern_node
+from ..automaton.tables import Tables, tables_at
+from ..base.ids import NodeId, RegisterId
 from ..base.kinds import Event, Kind
 from ..numba_support.jit import entry, inner
 
-NIL = 0  # no frame, no word; the empty list
-EMPTY_WORD = 1  # the empty word
+NIL = NodeId(0)  # no frame, no word; the empty list
+EMPTY_WORD = NodeId(1)  # the empty word
 CONTAINER = 256  # symbols from here on are lists
-REPEATED = 0  # instead of a register
+NO_REGISTER = RegisterId(FAIL)
+REPEATED = NO_REGISTER  # instead of a register
 QUOTE, BACKSLASH, COMMA = 0x22, 0x5C, 0x2C
 OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET = 0x7B, 0x7D, 0x5B
 
@@ -53,41 +55,41 @@ class TextMode(IntEnum):
 
 
 @inner
-def register(m, frame, mode, word):
+def register(m: Tables, frame: NodeId, mode: int, word: NodeId) -> RegisterId:
     """The REGISTER node of a frame, a mode and a word."""
-    return intern_node(m, Kind.REGISTER, frame, mode, word)
+    return RegisterId(intern_node(m, Kind.REGISTER, frame, mode, word))
 
 
 @inner
-def longer(m, word, symbol):
+def longer(m: Tables, word: NodeId, symbol: int) -> NodeId:
     """A word and one more symbol; NIL where nothing is recorded."""
     return NIL if word == NIL else intern_node(m, Kind.WORD, word, symbol, 0)
 
 
 @inner
-def is_space(byte):
+def is_space(byte: int) -> bool:
     """Whether a byte is white space of JSON."""
     return byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09
 
 
 @inner
-def is_bracket_or_comma(byte):
+def is_bracket_or_comma(byte: int) -> bool:
     return byte == COMMA or byte | 0x20 == OPEN_BRACE or byte | 0x20 == CLOSE_BRACE  # [ and { differ in one bit
 
 
 @inner
-def is_recorded(m, frame):
+def is_recorded(m: Tables, frame: NodeId) -> bool:
     """Whether all text in a frame is recorded, not just keys."""
     return m.nodes[frame].kind == Kind.UNIQUE or m.nodes[frame].c != NIL
 
 
 @inner
-def is_in_key(mode):
+def is_in_key(mode: int) -> bool:
     return mode == TextMode.IN_KEY or mode == TextMode.KEY_ESCAPE
 
 
 @inner
-def mode_after(mode, byte, event):
+def mode_after(mode: int, byte: int, event: int) -> int:
     """The mode behind a byte with an event."""
     if mode == TextMode.OUTSIDE:
         return TextMode.OUTSIDE if byte != QUOTE else TextMode.IN_KEY if event == Event.KEY_OPEN else TextMode.IN_STRING
@@ -99,7 +101,7 @@ def mode_after(mode, byte, event):
 
 
 @inner
-def seen_after(m, seen, byte, event):
+def seen_after(m: Tables, seen: RegisterId, byte: int, event: int) -> RegisterId:
     """The register behind a byte with an event; REPEATED when the byte ends a key or an item that is there already, and on
     a fault."""
     frame, mode, word = m.nodes[seen].a, m.nodes[seen].b, m.nodes[seen].c
@@ -140,7 +142,7 @@ def seen_after(m, seen, byte, event):
 
 
 @inner
-def no_longer_unique(m, frame, word):
+def no_longer_unique(m: Tables, frame: NodeId, word: NodeId) -> tuple[NodeId, NodeId]:
     """(frame, word) of an array when no text that may still come asks whether its items differ."""
     parent, before = m.nodes[frame].a, m.nodes[frame].c
     if before == NIL:
@@ -149,7 +151,7 @@ def no_longer_unique(m, frame, word):
 
 
 @inner
-def begins(m, prefix, word):
+def begins(m: Tables, prefix: NodeId, word: NodeId) -> bool:
     """Whether a word begins with another one, `prefix`. Prefixes are made first, so they have the smaller numbers."""
     while word > prefix:
         word = m.nodes[word].a
@@ -157,7 +159,7 @@ def begins(m, prefix, word):
 
 
 @inner
-def has_key(m, done, key):
+def has_key(m: Tables, done: NodeId, key: NodeId) -> bool:
     """Whether a list has an element that begins with a key (its quotes included)."""
     while done != NIL:
         if begins(m, key, m.nodes[done].b):
@@ -167,7 +169,7 @@ def has_key(m, done, key):
 
 
 @inner
-def has_item(m, done, item):
+def has_item(m: Tables, done: NodeId, item: NodeId) -> bool:
     """Whether a list has an item."""
     while done != NIL:
         if m.nodes[done].b == item:
@@ -177,7 +179,7 @@ def has_item(m, done, item):
 
 
 @inner
-def with_element(m, frame, word):
+def with_element(m: Tables, frame: NodeId, word: NodeId) -> NodeId:
     """A frame with one more element done: sorted into the set of an object, at the end of the list of an array."""
     kind, done = m.nodes[frame].kind, m.nodes[frame].b
     larger, rest = 0, done
@@ -193,7 +195,7 @@ def with_element(m, frame, word):
 
 
 @entry
-def empty_memory(arena_address):
+def empty_memory(arena_address: int) -> NodeId:
     """The register before any text."""
     m = tables_at(arena_address)
     return register(m, NIL, TextMode.OUTSIDE, NIL)

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.ids import Place
 from ..base.utf8 import Ranges, intersect, invert, normalize
 from . import stored_tables
 from .char_class_tables import BodyClass, Exits
-from .packed_vocabulary import Header, PackedVocabulary
+from .packed_vocabulary import PackedVocabulary
 from .trie import TokenTrie
 from .vocabulary import TOKEN_OPEN, Vocabulary
 
@@ -53,31 +54,28 @@ class SharedVocabulary:
         self._bodies, self._offsets = {}, {}
         for ranges, ambiguous in _EAGER.items():
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
-        self.packed_vocabulary.array[Header.STRING], self.packed_vocabulary.array[Header.LINE] = (
-            self.tables(JSON_CHARACTERS),
-            self.tables(LINE_CHARACTERS),
-        )
+        self.packed_vocabulary.tell_strings(self.tables(JSON_CHARACTERS), self.tables(LINE_CHARACTERS))
         return stored_tables.Tables(self.trie, self.packed_vocabulary, self._bodies, self._offsets)
 
     @property
     def unsettled_room(self) -> NDArray[np.int32]:
-        """int32 [5, 2 * tokens of the trie]: scratch of the calling thread, to which compiled code writes unsettled tokens
-        (duplicate_masks.py). Twice the tokens, because those that go along candidates and those in which words begin are listed
+        """int32 [2 * tokens of the trie, 5]: scratch of the calling thread, to which compiled code writes unsettled tokens
+        (judging.py). Twice the tokens, because those that go along candidates and those in which words begin are listed
         one after the other."""
         room: NDArray[np.int32] | None = getattr(self._of_thread, "unsettled_room", None)
         if room is None:
-            room = self._of_thread.unsettled_room = np.empty((5, 2 * self.trie.order.size), np.int32)
+            room = self._of_thread.unsettled_room = np.empty((2 * self.trie.order.size, 5), np.int32)
         return room
 
     def body(self, ranges: Ranges) -> BodyClass | None:
         """The tables of a character class; None when they have not been built."""
         return self._bodies.get(ranges)
 
-    def tables(self, ranges: Ranges) -> int:
-        """The offset of the tables of a character class in the packed vocabulary, 0 when it has none."""
-        return self._offsets.get(ranges, 0)
+    def tables(self, ranges: Ranges) -> Place:
+        """The place of the tables of a character class in the packed vocabulary, 0 when it has none."""
+        return self._offsets.get(ranges, Place(0))
 
-    def tables_wanted(self, ranges: Ranges) -> int:
+    def tables_wanted(self, ranges: Ranges) -> Place:
         """`tables`, asked for after a mask was made without them: they are built when that has happened often enough."""
         with self._lock:
             self._walked[ranges] = self._walked.get(ranges, 0) + 1

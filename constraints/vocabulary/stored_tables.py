@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.ids import Place
 from ..base.utf8 import Ranges
 from ..numba_support.jit import LOOPS
 from .char_class_tables import BodyClass, SubTrie
@@ -56,7 +57,7 @@ class Tables:
     trie: TokenTrie
     packed: PackedVocabulary
     bodies: dict[Ranges, BodyClass]
-    offsets: dict[Ranges, int]  # of their records in the packed vocabulary
+    offsets: dict[Ranges, Place]  # of their tables in the packed vocabulary
 
 
 def folder(environment: Mapping[str, str] = os.environ) -> Path | None:

@@ -1,4 +1,5 @@
-"""Members of enumerations in compiled code: `Kind.CLASS` there costs and means what a number in its place would.
+"""Names for numbers in compiled code: a member of an enumeration, `Kind.CLASS`, costs and means there what a number in its place
+would, and `StateId(number)`, of a type that is new to the type checker alone, is the number.
 
 Numba knows members as values of a type of their own, which takes time to compile, and does not count as an integer everywhere.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import EnumMeta
-from typing import Any
+from typing import Any, NewType
 
 from numba.core import ir
 from numba.core.compiler import Compiler
@@ -18,7 +19,8 @@ from numba.core.untyped_passes import TranslateByteCode
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _MembersToNumbers(FunctionPass):
-    """In a function's code, which has just been read: attributes of enumerations of integers become constants."""
+    """In a function's code, which has just been read: attributes of enumerations of integers become constants, and calls of new
+    types their arguments."""
 
     _name = "members_to_numbers"
 
@@ -34,9 +36,22 @@ class _MembersToNumbers(FunctionPass):
         for one, number in zip(members, numbers, strict=True):
             classes[one.value.value.name].value = ir.Const(0, one.loc)  # loaded for the member alone
             one.value = ir.Const(number, one.loc)
-        if members:
+        types = {one.target.name: one for one in assigned if _is_new_type(one.value)}
+        calls = [one for one in assigned if _is_call(one.value) and one.value.func.name in types]
+        for one in calls:
+            types[one.value.func.name].value = ir.Const(0, one.loc)
+            (one.value,) = one.value.args
+        if members or calls:
             state.func_ir._definitions = build_definitions(blocks)
-        return bool(members)
+        return bool(members or calls)
+
+
+def _is_call(value: Any) -> bool:
+    return isinstance(value, ir.Expr) and value.op == "call"
+
+
+def _is_new_type(value: Any) -> bool:
+    return isinstance(value, (ir.Global, ir.FreeVar)) and isinstance(value.value, NewType)
 
 
 def _is_enumeration(value: Any) -> bool:

@@ -101,7 +101,7 @@ class _Escaping:
             return grammar.both(made[Node(a)], made[Node(b)])
         if kind is Kind.NEGATE:
             return grammar.without(grammar.repeat(self._text.unit(invert(()))), made[Node(a)])
-        if kind is Kind.MULTIPLE:
+        if kind in (Kind.MULTIPLE, Kind.FRACTION):
             return node  # digits
         reason = "what counts members cannot stand in the input of a tool"
         raise UnsupportedKeyword(reason, keyword="format", instead="a plain grammar")
