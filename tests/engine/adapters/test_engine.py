@@ -15,7 +15,7 @@ from maskwright.engine.requests.request import Request
 from maskwright.engine.search.beams import BeamSearch
 from maskwright.engine.sessions.session_file import load_snapshot, save_snapshot
 from maskwright.engine.sessions.sessions import Sessions
-from maskwright.kernels.sampler import greedy
+from maskwright.kernels.sampler import compiled
 from maskwright.sampling import SamplingParams
 
 from ..conftest import check_nothing_leaked, run_all, save_tiny_model, tiny_vocabulary
@@ -74,7 +74,7 @@ def test_captured_steps_read_who_wants_what_where_it_is(made, monkeypatch):
     folder, adapters, expected = made
     capture = RecordedCapture()
     monkeypatch.setattr(choice, "capture_for", lambda device: capture)
-    monkeypatch.setattr(greedy, "loaded", lambda: None)  # operations of PyTorch alone can be noted
+    monkeypatch.setattr(compiled, "loaded", lambda: None)  # operations of PyTorch alone can be noted
     engine = make_engine(folder, {"sql": adapters["sql"]}, automaton="device", cuda_graphs=True, steps_per_visit=2)
     asked = [("sql", 0), (None, 1), ("sql", 2), (None, 0), ("sql", 1), (None, 2)]
 
