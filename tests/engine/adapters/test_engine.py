@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -306,7 +307,7 @@ def test_a_step_that_fails_ends_the_guilty_alone(made, monkeypatch):
 def test_logits_do_not_depend_on_the_slot(made):
     folder, adapters, _ = made
     engine = make_engine(folder, {"a": adapters["sql"], "b": adapters["chat"], "c": adapters["sql"]})
-    outputs = run_all(engine, {0: [request(PROMPTS[0], name) for name in "ac"]})
+    outputs = run_all(engine, {0: [replace(request(PROMPTS[0], name), is_measured=True) for name in "ac"]})
     assert outputs[0].token_ids == outputs[1].token_ids
     logprobs = [[record.logprob for record in outputs[number].records] for number in (0, 1)]
     assert logprobs[0] == pytest.approx(logprobs[1], abs=1e-4)
