@@ -339,6 +339,7 @@ class Planner:
                 num_shared_tokens=num_shared,
                 begun=begun,
                 healed=healed,
+                is_measured=sampling.num_copies > sampling.n,  # the most probable ones are chosen
             )
             for copy in sampling.copies()
         )

@@ -58,7 +58,7 @@ def run(engine: Engine, batch: int, prompt_length: int, max_tokens: int, constra
         num_steps += 1
     seconds = time.perf_counter() - begun
     records = [record for output in outputs for record in output.records]
-    return Measured(seconds, num_steps, len(records), sum(record.logprob is None for record in records))
+    return Measured(seconds, num_steps, len(records), sum(record.is_only_choice for record in records))
 
 
 def main() -> None:

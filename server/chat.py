@@ -45,7 +45,7 @@ from .searching import SearchParameters, search_of, searched
 from .service import Service
 from .shared_parameters import HostedParameters
 from .streams import DONE, data, error_event, unless_gone
-from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
+from .token_details import ExtendedBody, detail_writer, details_of, head_of, measured, num_top_wanted
 from .token_logprobs import LogprobWriter, token_ids_of
 from .usage import usage_of, usage_so_far
 
@@ -130,7 +130,7 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
     sampling = sampling if search is None else replace(sampling, n=1, best_of=None)
     turn, asked = await service.in_thread(turn_of, service, body)
     plan = await service.plan_turn(turn, sampling, body, asked)
-    return scored(searched(plan, search), body.prompt_logprobs)
+    return measured(scored(searched(plan, search), body.prompt_logprobs), body.maskwright)
 
 
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:

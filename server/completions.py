@@ -36,7 +36,7 @@ from .sampling_options import (
 from .searching import SearchParameters, search_of, searched
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
-from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
+from .token_details import ExtendedBody, detail_writer, details_of, head_of, measured, num_top_wanted
 from .token_logprobs import LogprobWriter, token_ids_of
 from .usage import usage_of, usage_so_far
 
@@ -102,7 +102,7 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
         raise ApiError(400, message, param="prompt", code="limit_exceeded")
     num_scored = _num_scored(body, service.settings.max_logprobs)
     plans = [await service.plan_prompt(prompt, asked, sampling, body) for prompt in prompts]
-    return [scored(searched(plan, search), num_scored) for plan in plans]
+    return [measured(scored(searched(plan, search), num_scored), body.maskwright) for plan in plans]
 
 
 def _num_scored(body: CompletionBody, most: int) -> int | None:

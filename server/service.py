@@ -224,6 +224,8 @@ class Service:
         requests, begun = [request for plan in plans for request in plan.requests], time.perf_counter()
         search = plans[0].search
         submitted = requests if search is None else [plan.requests[0] for plan in plans]
+        if self.settings.mask_metrics:
+            submitted = [each if each.constraint is None else replace(each, is_measured=True) for each in submitted]
         with self._place(len(requests), is_new=False):
             async with self.worker.submitted(submitted, search) as answers:
                 self.on_running(plans)

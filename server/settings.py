@@ -58,6 +58,7 @@ class ServerSettings:
     max_prompts: int = 128  # prompts of one request to /v1/completions
     max_tokens: int | None = None  # of one output; else as long as the model allows
     max_logprobs: int = 20  # alternatives of each token
+    mask_metrics: bool = True  # maskwright:kept_mass is observed of each constrained token, for which a CPU computes the whole head
     max_stop: int = 16  # stop strings of one request
     max_tools: int = 128  # tools of one request
     max_stored_responses: int = 1000  # of /v1/responses; those used least recently go; 0 stores none

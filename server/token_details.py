@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -64,6 +65,13 @@ def num_top_wanted(asked: int | None, options: DetailOptions | None, max_logprob
         message = f"maskwright.candidates asks for {options.candidates}, and this server allows {max_logprobs}"
         raise ApiError(400, message, param="maskwright.candidates", code="limit_exceeded", limit=max_logprobs)
     return max(asked or 0, options.candidates)
+
+
+def measured(plan: Plan, options: DetailOptions | None) -> Plan:
+    """The plan, with what the model thinks of each token, if details tell that."""
+    if options is None or not options.tokens:
+        return plan
+    return replace(plan, requests=tuple(replace(request, is_measured=True) for request in plan.requests))
 
 
 class DetailReader:

@@ -66,11 +66,13 @@ class Verification:
                 self._leads.append(_Lead(chunk, row))
                 row += 1 + len(chunk.drafts)
         self._ready = self._leads
-        assert row == len(logits), "a row for each token and draft whose successor is wanted"
+        assert row == logits.shape[0], "a row for each token and draft whose successor is wanted"
 
     def take_searched(self) -> tuple[list[Sequence], Tensor]:
         """The members of searches, which are not drawn for, and their logits [members, head width]."""
         taken = [lead for lead in self._leads if lead.sequence.search_group is not None]
+        if not taken:
+            return [], self._logits[:0]
         self._ready = self._leads = [lead for lead in self._leads if lead.sequence.search_group is None]
         rows = [lead.first_row for lead in taken]
         return [lead.sequence for lead in taken], self._logits[rows]
@@ -93,7 +95,7 @@ class Verification:
     def logits(self) -> Tensor:
         """[sequences that are ready, head width]"""
         rows = [lead.first_row + lead.num_new for lead in self._ready]
-        if len(rows) == len(self._logits):
+        if len(rows) == self._logits.shape[0]:
             return self._logits
         return self._logits.index_select(0, torch.from_numpy(np.array(rows)).to(self._logits.device))
 

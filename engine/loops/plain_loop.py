@@ -23,6 +23,7 @@ from ..search.searches import by_group
 from ..steps.prompt_scores import take_prompt_scores
 from ..steps.runner import ModelRunner
 from ..steps.step_sampler import Drawn, StepSampler
+from ..steps.wanted_columns import wanted_columns
 from .faults import Faults
 from .isolation import by_halves
 from .look_ahead import LookAhead
@@ -118,7 +119,8 @@ class PlainLoop:
         if not chunks:
             return None
         with span("forward"):
-            logits = self._runner.forward(chunks)
+            columns = wanted_columns(chunks, self._sampler.vocab_size) if self._runner.picks_columns else None
+            logits = self._runner.forward(chunks, columns)
         drawn = take_prompt_scores(chunks, logits, self._sampler.vocab_size)
         try:
             self._drafter.follow(chunks)

@@ -42,6 +42,7 @@ class ForwardBatch:
     logit_rows: Tensor  # int64 [num_logits]: the rows whose next token is wanted
     attention: Any  # the plan of the step, made by the model that will run it
     adapters: Tensor | None = None  # int64 [num_tokens]: the slot of each token's adapter, -1 for none; None: no token has one
+    columns: Tensor | None = None  # int64, ascending: tokens whose logits are wanted, others may be 0; None: all of them
 
 
 class Decoder:
@@ -93,6 +94,11 @@ class Decoder:
     def dtype(self) -> torch.dtype:
         return self.embedding.dtype
 
+    @property
+    def picks_columns(self) -> bool:
+        """Whether steps may compute some columns of the head alone."""
+        return self._compiled_steps is not None
+
     def block_bytes(self, block_size: int) -> int:
         return kv_block_bytes(self.spec.kv_layers, block_size, self.kv_dtype)
 
@@ -109,7 +115,7 @@ class Decoder:
         steps = self._compiled_steps
         if steps is not None and batch.adapters is None and steps.takes(batch.attention, cache, batch.token_ids.shape[0]):
             embedded, rotations = self.embedding(batch.token_ids, self._embedding_scale), self._rotations(batch.positions)
-            return self._finished(steps(embedded, rotations, batch.attention, cache, batch.logit_rows))
+            return self._finished(steps(embedded, rotations, batch.attention, cache, batch.logit_rows, batch.columns))
         hidden, delta = self._hidden(batch.token_ids, batch.positions, batch.attention, cache)
         return self._logits(hidden.index_select(0, batch.logit_rows), delta.index_select(0, batch.logit_rows))
 
@@ -268,13 +274,20 @@ class CompiledSteps:
         return covers_compiled(cache, LayerCall(0, self.spec.head_dim, scoring=self.spec.scoring))
 
     def __call__(
-        self, hidden: Tensor, rotations: Sequence[Rotation], plan: Plan, cache: KVCache, logit_rows: Tensor
+        self,
+        hidden: Tensor,
+        rotations: Sequence[Rotation],
+        plan: Plan,
+        cache: KVCache,
+        logit_rows: Tensor,
+        columns: Tensor | None = None,
     ) -> Tensor:
-        """What the head gives for `logit_rows`; `hidden` [num_rows, hidden_size], embedded tokens, is written to."""
+        """What the head gives for `logit_rows`, at `columns` at least; `hidden` [num_rows, hidden_size], embedded, is changed."""
         assert isinstance(plan, CompiledPlan), "`takes` was asked"
         self.decoder.use_cache(cache, cache.key_places, cache.value_places, cache.block_size)
         angles = [(rotation.cosine, rotation.sine) for rotation in rotations]
-        return self.decoder(hidden, angles, compiled.Rows(plan.slots, plan.tables, plan.lengths, plan.max_tokens), logit_rows)
+        rows = compiled.Rows(plan.slots, plan.tables, plan.lengths, plan.max_tokens)
+        return self.decoder(hidden, angles, rows, logit_rows, columns)
 
 
 def compiled_steps(

@@ -60,7 +60,7 @@ class ParallelRunner(ModelRunner):
         batch = self.batch(packing)
         spans: list[Span] = [(past, new, list(table)) for past, new, table in packing.spans]  # tables change until it is computed
         told = packing._replace(token_ids=[], spans=spans)
-        return SharedBatch(batch.token_ids, batch.positions, batch.logit_rows, batch.attention, batch.adapters, told)
+        return SharedBatch(batch.token_ids, batch.positions, batch.logit_rows, batch.attention, batch.adapters, packing=told)
 
     def compute(self, batch: ForwardBatch) -> Tensor:
         assert isinstance(batch, SharedBatch) and batch.packing is not None, "`prepared` made it"

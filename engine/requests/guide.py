@@ -47,6 +47,7 @@ class Guide:
         self.num_left = num_left  # tokens that may still be generated
         self.mask: NDArray[np.uint32] = np.zeros(num_words(constraint), dtype=np.uint32)  # of the next token
         self.num_allowed = 0  # tokens in the mask, end-of-text tokens included
+        self._widest: tuple[NDArray[np.uint32], int, Any] | None = None  # the constraint's mask, tokens in it, its state
         self.closed_by_budget = False
         self.failure: Exception | None = None  # of the last mask
         self.end_ids = frozenset(constraint.vocabulary.eos_token_ids) | frozenset(extra_end_ids)
@@ -110,6 +111,16 @@ class Guide:
         word = int(self.mask.argmax())  # the one that is not zero
         return word * 32 + int(self.mask[word]).bit_length() - 1
 
+    def legal_tokens(self, most: int) -> NDArray[np.int64] | None:
+        """All that any mask of this state allows, however narrow, ascending; None where it is more than `most`, or unknown."""
+        if self._widest is None or self._widest[2] is not self.state or not 0 < self._widest[1] <= most:
+            return None
+        mask = self._widest[0]
+        words = np.flatnonzero(mask)
+        rows, bits = np.nonzero(np.unpackbits(mask[words].view(np.uint8), bitorder="little").reshape(-1, 32))
+        tokens: NDArray[np.int64] = words[rows] * 32 + bits
+        return np.union1d(tokens, self._extra_end_ids) if self._extra_end_ids and self.is_accepting else tokens
+
     def advance(self, token_id: int) -> bool:
         """Take an allowed text token. False: from there the output could not finish in time, so nothing changed."""
         state = self.constraint.advance(self.state, token_id)
@@ -155,6 +166,7 @@ class Guide:
     def _install(self, plain: NDArray[np.uint32], num_allowed: int | None = None) -> None:
         """Make `plain`, the mask of the current state, the mask of the next token. num_allowed: tokens in it, if known."""
         self.mask = plain
+        self._widest = None if num_allowed is None else (plain, num_allowed, self.state)
         self.is_narrowed = self.num_left > 0 and (self.is_tight or self.num_left <= self._num_needed + NEAR)
         if self.is_narrowed:
             self.mask = self.constraint.mask(self.state, budget=self.num_left)

@@ -18,8 +18,8 @@ class TokenRecord:
     """One generated token and how free its choice was."""
 
     token_id: int
-    logprob: float | None  # of the model itself, before mask, bias and temperature; None when not sampled
-    kept_mass: float | None  # probability the model gave to the allowed tokens; None when not sampled
+    logprob: float | None  # of the model itself, before mask, bias and temperature; None when not sampled, or not asked for
+    kept_mass: float | None  # probability the model gave to the allowed tokens; None likewise
     num_allowed: int  # tokens the constraint allowed, end-of-text tokens included
     top: tuple[TokenLogprob, ...] = ()  # the model's most probable tokens, as many as were asked for
     share: float | None = None  # with which probability it was drawn, where mirostat goes on from that; None without a choice
@@ -68,6 +68,7 @@ class RequestOutput:
     bans_overridden: bool  # some step's bans covered every token that the constraint allowed, and were ignored there
     records: tuple[TokenRecord, ...]  # one per token id
     wants_logprobs: bool = False
+    is_measured: bool = True  # records have what the model thought of the tokens that were sampled
     error: str | None = None
     num_cached_tokens: int = 0  # prompt tokens that did not have to be computed
     num_jumped_tokens: int = 0  # tokens of forced text that were taken without asking the model
@@ -83,7 +84,12 @@ class RequestOutput:
 
     @property
     def mean_logprob(self) -> float:
-        """Log-probability per token of this output among those that satisfy the constraint; forced tokens have probability 1."""
+        """Log-probability per token of this output among those that satisfy the constraint; forced tokens have probability 1.
+
+        NaN where it was not asked for.
+        """
+        if not self.is_measured:
+            return math.nan
         free = [(record.logprob, record.kept_mass or 0.0) for record in self.records if record.logprob is not None]
         total = sum(logprob - math.log(max(kept_mass, TINY)) for logprob, kept_mass in free)
         return total / max(len(self.records), 1)

@@ -62,6 +62,7 @@ class Request:
     begun: bytes = b""  # of the output: what the prompt ends with already, behind which the constraint goes on
     healed: bytes = b""  # what the output writes anew of the prompt before its text begins: it is no part of the text
     num_prompt_logprobs: int | None = None  # the prompt's tokens are scored, with so many most probable ones; None: they are not
+    is_measured: bool = False  # what the model thinks of each token is told, as where `sampling` asks for it
     ending: Callable[[], Ending] | None = None  # makes what may end the output early, even before its constraint is satisfied
 
     def __post_init__(self) -> None:
@@ -93,6 +94,11 @@ class Request:
             raise RequestError(
                 "field_details tells what masks did to each value, and there is no constraint; logprobs are for free text"
             ).about("field_details")
+
+    @property
+    def tells_probabilities(self) -> bool:
+        """Whether log-probabilities of tokens and what masks kept are told. Who does not ask need not compute all logits."""
+        return self.is_measured or self.sampling.logprobs is not None or self.sampling.field_details
 
 
 def cache_key(adapter: str | None, salt: str) -> str | None:

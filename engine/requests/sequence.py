@@ -199,6 +199,7 @@ class Sequence:
             bans_overridden=self.bans_overridden,
             records=tuple(self.records),
             wants_logprobs=self.request.sampling.logprobs is not None,
+            is_measured=self.request.tells_probabilities or self.search_group is not None,
             error=self.error,
             stop_string=self.stop_matcher.matched if self.stop_matcher is not None else None,
             is_cut=self.is_cut,

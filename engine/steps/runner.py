@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.to_device import to_device
@@ -54,12 +56,14 @@ class ModelRunner:
         """Carry transfers of blocks out; called before `forward` of the same step."""
         self._mover.move(transfers)
 
-    def forward(self, chunks: list[Chunk[Sequence]]) -> Tensor:
+    def forward(self, chunks: list[Chunk[Sequence]], columns: NDArray[np.int64] | None = None) -> Tensor:
         """Logits [rows, head width]: of each chunk as many as it has `num_rows`, behind its last tokens.
 
-        Writes the keys and values of all tokens and drafts.
+        Writes the keys and values of all tokens and drafts. columns: the tokens, ascending, whose logits are wanted, None for all;
+        others may be 0.
         """
-        return self.compute(self.pack(chunks))
+        batch = self.pack(chunks)
+        return self.compute(batch if columns is None else replace(batch, columns=self._to_device(columns)))
 
     def compute(self, batch: ForwardBatch) -> Tensor:
         """`forward` of a batch that `pack` made."""
@@ -106,7 +110,12 @@ class ModelRunner:
     def close(self) -> None:
         """End what it has started elsewhere: here nothing."""
 
-    def _to_device(self, numbers: list[int]) -> Tensor:
+    @property
+    def picks_columns(self) -> bool:
+        """Whether it is of use to say which logits are wanted."""
+        return getattr(self.decoder, "picks_columns", False)
+
+    def _to_device(self, numbers: list[int] | NDArray[np.int64]) -> Tensor:
         return to_device(np.array(numbers, np.int64), self.decoder.device)
 
 

@@ -34,6 +34,7 @@ class SamplingInputs(NamedTuple):
     rows: SamplerRows
     num_top_logprobs: int  # the most that any row wants
     own_stages: BatchStages | None = None  # of rows that have some; None where no row does
+    is_told: bool = True  # some row wants to know what the model thinks
 
 
 class StepSampler:
@@ -59,14 +60,15 @@ class StepSampler:
         """What the host knows about the next draw of each sequence, on its way to the device."""
         rows = self._packer.pack([sequence.sampling for sequence in sequences])
         num_top_logprobs = max((sequence.request.sampling.logprobs or 0 for sequence in sequences), default=0)
-        return SamplingInputs(rows, num_top_logprobs, own_stages(sequences))
+        is_told = any(sequence.request.tells_probabilities for sequence in sequences)
+        return SamplingInputs(rows, num_top_logprobs, own_stages(sequences), is_told)
 
     def sample(
         self, logits: Tensor, sampling_inputs: SamplingInputs, mask_rows: Tensor | None, mask_index: Tensor | None
     ) -> Sampled:
         """The draw itself, which is the device's part. The token is INVALID where logits are NaN, FAILED or less where a stage of
         one's own fails."""
-        rows, num_top, stages = sampling_inputs
+        rows, num_top, stages, is_told = sampling_inputs
         staged = None if stages is None else self._staged(stages, logits, rows, mask_rows, mask_index)
         sampled = self._sample(
             logits if staged is None else staged.logits,
@@ -75,9 +77,10 @@ class StepSampler:
             mask_index,
             vocab_size=self.vocab_size,
             num_top_logprobs=num_top,
+            is_told=is_told,
         )
         if staged is not None:
-            sampled = self._told_of_model(sampled, staged, logits, mask_rows, mask_index)
+            sampled = self._told_of_model(sampled, staged, logits, mask_rows, mask_index, is_told)
         return sampled._replace(token=torch.where(self.are_numbers(logits), sampled.token, INVALID))
 
     def _staged(
@@ -91,10 +94,17 @@ class StepSampler:
         return stages.apply(logits, allowed, drawable, self.vocab_size)
 
     def _told_of_model(
-        self, sampled: Sampled, staged: Staged, logits: Tensor, mask_rows: Tensor | None, mask_index: Tensor | None
+        self,
+        sampled: Sampled,
+        staged: Staged,
+        logits: Tensor,
+        mask_rows: Tensor | None,
+        mask_index: Tensor | None,
+        is_told: bool,
     ) -> Sampled:
         """What was drawn from logits that stages changed, with what is said of the model told of its own logits."""
-        of_model = describe(logits, sampled.token, mask_rows, mask_index, self.vocab_size, sampled.top_token.shape[1])
+        num_top = sampled.top_token.shape[1]
+        of_model = describe(logits, sampled.token, mask_rows, mask_index, self.vocab_size, num_top) if is_told else {}
         own = {
             name: torch.where(staged.has_stages.view(-1, *[1] * (told.ndim - 1)), told, getattr(sampled, name))
             for name, told in of_model.items()
@@ -128,7 +138,8 @@ class StepSampler:
             record = drawn[places[row]]
             assert isinstance(record, TokenRecord)
             share = None if record.share is None else float(target[row, token_id])
-            drawn[places[row]] = replace(record, token_id=token_id, logprob=float(logprobs[row, token_id]), share=share)
+            logprob = None if record.logprob is None else float(logprobs[row, token_id])
+            drawn[places[row]] = replace(record, token_id=token_id, logprob=logprob, share=share)
         return drawn
 
     def masks(self, sequences: list[Sequence]) -> tuple[Tensor | None, Tensor | None]:
@@ -168,5 +179,6 @@ def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
         num_top = sequence.request.sampling.logprobs or 0
         top = tuple(map(TokenLogprob, top_ids[row][:num_top], top_logprobs[row][:num_top]))
         share = shares[row][0] if sequence.sampling.mirostat is not None and allowed[row] > 1 else None
-        drawn.append(TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top, share))
+        logprob, mass = (logprobs[row], kept[row]) if sequence.request.tells_probabilities else (None, None)
+        drawn.append(TokenRecord(token_ids[row], logprob, mass, allowed[row], top, share))
     return drawn

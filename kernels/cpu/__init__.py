@@ -4,7 +4,7 @@ A product of few rows costs what reading the matrix costs. So blocks are never w
 bits once, 32 at a time, and integers are multiplied by integers (as llama.cpp does). Matrices in floating point are multiplied by
 activations as they are. Matrices of codes with scales beside them are either (`codes.py`).
 
-    native/    C: `kernel.h` has the products, `between.h` what lies between them, `pick.h` the most probable tokens, each written
+    native/    C: `kernel.h` has the products, `between.h` what lies between them, `pick.h` draws, each written
                once; simd_*.h what an instruction set calls its instructions (AVX-512 with VNNI, AVX2, NEON); `products.c`,
                `between.c`, `pick.c` and `decoder.c` what is called from here; `threads.c` the pool
     codes.py   which matrices of codes are multiplied here, and how C finds their scales

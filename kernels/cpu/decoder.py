@@ -53,10 +53,13 @@ class _Angles(ctypes.Structure):
     _fields_ = (("cosine", ctypes.c_void_p), ("sine", ctypes.c_void_p), ("half", ctypes.c_int64))
 
 
+ARRAYS = ("hidden", "angles", "slots", "tables", "lengths", "logit_rows", "logits", "columns")
+
+
 class _Step(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("hidden", "angles", "slots", "tables", "lengths", "logit_rows", "logits")),
-        *((name, ctypes.c_int64) for name in ("num_rows", "num_logits", "table_width", "max_tokens")),
+        *((name, ctypes.c_void_p) for name in ARRAYS),
+        *((name, ctypes.c_int64) for name in ("num_rows", "num_logits", "table_width", "max_tokens", "num_columns")),
     )
 
 
@@ -129,11 +132,19 @@ class CompiledDecoder:
         for layer, key, value in zip(self._table, keys, values, strict=True):
             layer.keys, layer.values = key.data_ptr(), value.data_ptr()
 
-    def __call__(self, hidden: Tensor, angles: Sequence[tuple[Tensor, Tensor]], rows: Rows, logit_rows: Tensor) -> Tensor:
+    def __call__(
+        self,
+        hidden: Tensor,
+        angles: Sequence[tuple[Tensor, Tensor]],
+        rows: Rows,
+        logit_rows: Tensor,
+        columns: Tensor | None = None,
+    ) -> Tensor:
         """Logits [num_logits, vocab] of the rows `logit_rows`, int64 [num_logits], which are some of `hidden`'s, in any order.
 
         hidden [num_rows, hidden_size] are embedded tokens, and is written to; angles: cosine and sine of each rope, contiguous
-        [num_rows, ..., half]. Raises MemoryError.
+        [num_rows, ..., half]; columns, int64, ascending: the tokens whose logits are wanted, others may be 0; None: all.
+        Raises MemoryError.
         """
         found = loaded()
         assert found is not None, "there are products"
@@ -142,7 +153,8 @@ class CompiledDecoder:
         logits = torch.empty(num_logits, product.width)
         step = _Step(
             hidden.data_ptr(), ctypes.addressof(turns), rows.slots.data_ptr(), rows.tables.data_ptr(), rows.lengths.data_ptr(),
-            logit_rows.data_ptr(), logits.data_ptr(), hidden.shape[0], num_logits, rows.tables.stride(0), rows.max_tokens,
+            logit_rows.data_ptr(), logits.data_ptr(), _address(columns), hidden.shape[0], num_logits, rows.tables.stride(0),
+            rows.max_tokens, 0 if columns is None else columns.shape[0],
         )  # fmt: skip
         if found.maskwright_decode(ctypes.byref(self._decoder), ctypes.byref(step), torch.get_num_threads()) != 0:
             raise MemoryError(f"no memory for a step of {hidden.shape[0]} sequences")

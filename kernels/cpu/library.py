@@ -73,7 +73,7 @@ def loaded() -> ctypes.CDLL | None:
     found.maskwright_turn.argtypes = (address,)
     found.maskwright_attend.argtypes = (address, word)
     found.maskwright_decode.argtypes = (address, address, word)
-    found.maskwright_pick.argtypes = (address,)
+    found.maskwright_pick.argtypes = (address, word)
     for function in (found.maskwright_norm, found.maskwright_gate, found.maskwright_turn):
         function.restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)

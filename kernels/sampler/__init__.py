@@ -1,9 +1,9 @@
 """Mask, bias, penalties, temperature, filters and draw, in one operation.
 
-`interface` has the arrays, `reference` the operation in plain PyTorch, `gpu` the same as Triton kernels, and `backend` the
-choice between them. Implementations share one signature:
+`interface` has the arrays, `reference` the operation in plain PyTorch, `gpu` the same as Triton kernels, `compiled` in C for a CPU,
+and `backend` the choice between them. Implementations share one signature:
 
-    sample(logits, rows, mask_rows=None, mask_index=None, *, vocab_size, num_top_logprobs=0) -> Sampled
+    sample(logits, rows, mask_rows=None, mask_index=None, *, vocab_size, num_top_logprobs=0, is_told=True) -> Sampled
 
 They mean this, where `random` is a deterministic number in [0, 1) made of (seed, position):
 
@@ -40,6 +40,7 @@ They mean this, where `random` is a deterministic number in [0, 1) made of (seed
         logprob = model[token] - logsumexp(model)
         kept_mass = sum(exp(model[t] - logsumexp(model)) for t in masked_in)
         num_allowed = len(masked_in)
+        (unless is_told, logprob and kept_mass are NaN)
         top_token, top_logprob = the num_top_logprobs largest of model - logsumexp(model), the lower id first on ties
 
 Scores and lags are fp32, each operation rounded, in every implementation; weights and their sums are not exact, and each

@@ -86,17 +86,24 @@ def check_arrays(
         raise ValueError(f"vocab_size must be in [1, {head_width}], the width of the logits, got {vocab_size}")
     if logits.dtype not in (torch.float32, torch.bfloat16, torch.float16):
         raise ValueError(f"logits must be float32, bfloat16 or float16, got {logits.dtype}")
-    for name, value in (rows.parameters._asdict() | rows._asdict()).items():
-        if isinstance(value, Tensor) and value.shape != (num_rows,):
-            raise ValueError(f"{name} must have shape ({num_rows},), one per row of logits, got {tuple(value.shape)}")
-        if isinstance(value, TokenValues) and value.offsets.shape != (num_rows + 1,):
-            raise ValueError(f"{name}.offsets must have shape ({num_rows + 1},), got {tuple(value.offsets.shape)}")
+    for value in (*rows.parameters, rows.seed, rows.position):
+        if value.ndim != 1 or value.shape[0] != num_rows:
+            _refuse_row_shapes(rows, num_rows)
+    for name, lists in (("bias", rows.bias), ("history", rows.history)):
+        if lists is not None and lists.offsets.shape != (num_rows + 1,):
+            raise ValueError(f"{name}.offsets must have shape ({num_rows + 1},), got {tuple(lists.offsets.shape)}")
     if rows.programs is not None and not num_rows == len(rows.programs.codes) == len(rows.programs.values):
         raise ValueError(f"programs must have {num_rows} rows, one per row of logits, got {len(rows.programs.codes)}")
     if (mask_rows is None) != (mask_index is None):
         raise ValueError("mask_rows and mask_index must be given together")
     if mask_rows is not None and mask_index is not None:
         check_masks(mask_rows, mask_index, num_rows, vocab_size)
+
+
+def _refuse_row_shapes(rows: SamplerRows, num_rows: int) -> None:
+    for name, value in (rows.parameters._asdict() | {"seed": rows.seed, "position": rows.position}).items():
+        if value.shape != (num_rows,):
+            raise ValueError(f"{name} must have shape ({num_rows},), one per row of logits, got {tuple(value.shape)}")
 
 
 def check_masks(mask_rows: Tensor, mask_index: Tensor, num_rows: int, vocab_size: int) -> None:

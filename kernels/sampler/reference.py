@@ -42,20 +42,22 @@ def sample(
     *,
     vocab_size: int,
     num_top_logprobs: int = 0,
+    is_told: bool = True,
 ) -> Sampled:
     """Draws one token per row. The package docstring says exactly what each stage does.
 
     logits: [rows, head_width] fp32, bf16 or fp16, any strides, head_width >= vocab_size; not changed.
     mask_rows: [pool, ceil(vocab_size / 32)] int32 or uint32, bit t % 32 of word t // 32 = token t allowed.
     mask_index: [rows] int, row of the pool, UNCONSTRAINED or MISSING. Both None: all rows are unconstrained.
+    is_told: whether anything is said of the model; else logprob and kept_mass are NaN.
     """
     check_arrays(logits, rows, mask_rows, mask_index, vocab_size)
     if logits.device.type != "cpu" or logits.shape[0] * vocab_size <= BLOCK_ELEMENTS:
-        return sample_block(logits, rows, mask_rows, mask_index, vocab_size, num_top_logprobs)
+        return sample_block(logits, rows, mask_rows, mask_index, vocab_size, num_top_logprobs, is_told)
     step = max(1, BLOCK_ELEMENTS // vocab_size)
     blocks = [slice(start, start + step) for start in range(0, logits.shape[0], step)]
     parts = [
-        sample_block(logits[b], slice_rows(rows, b), mask_rows, index_of(mask_index, b), vocab_size, num_top_logprobs)
+        sample_block(logits[b], slice_rows(rows, b), mask_rows, index_of(mask_index, b), vocab_size, num_top_logprobs, is_told)
         for b in blocks
     ]
     return Sampled(*map(torch.cat, zip(*parts, strict=True)))
@@ -72,13 +74,15 @@ def sample_block(
     mask_index: Tensor | None,
     vocab_size: int,
     num_top_logprobs: int,
+    is_told: bool = True,
 ) -> Sampled:
     model = finite(logits[:, :vocab_size])
     masked_in = unpack_masks(mask_rows, mask_index, vocab_size)
     allowed, bans_overridden = without_bans(masked_in, rows.bias, model)
     score = penalised(biased(model, rows.bias), rows)
     token, share = draw(score, allowed, rows)
-    return Sampled(token=token, bans_overridden=bans_overridden, share=share, **told(model, token, masked_in, num_top_logprobs))
+    of_model = told(model, token, masked_in, num_top_logprobs) if is_told else untold(model, masked_in)
+    return Sampled(token=token, bans_overridden=bans_overridden, share=share, **of_model)
 
 
 def describe(
@@ -99,6 +103,18 @@ def told(model: Tensor, token: Tensor, masked_in: Tensor | None, num_top_logprob
         "num_allowed": num_allowed(masked_in, model),
         "top_token": top_token,
         "top_logprob": top_logprob,
+    }
+
+
+def untold(model: Tensor, masked_in: Tensor | None) -> dict[str, Tensor]:
+    """`told` of nothing but masks."""
+    count = model.shape[0]
+    return {
+        "logprob": model.new_full((count,), float("nan")),
+        "kept_mass": model.new_full((count,), float("nan"), dtype=torch.float64),
+        "num_allowed": num_allowed(masked_in, model),
+        "top_token": model.new_empty((count, 0), dtype=torch.int64),
+        "top_logprob": model.new_empty((count, 0)),
     }
 
 

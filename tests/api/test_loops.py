@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def answers(llm: LLM) -> list[tuple]:
         sampling = SamplingParams(**{"temperature": 1.0, "top_k": 8, "seed": number, "max_tokens": 90, **options})
         constraint = {} if source is None else {"constraint": source}
         for plan in llm.planner.plan_all("in there the thing " * (1 + number % 3), sampling, constraint):
-            requests += plan.requests
+            requests += [each if number % 4 == 3 else replace(each, is_measured=True) for each in plan.requests]
     ids = llm.driver.submit(requests)
     return [told(request.constraint, ended(llm, request_id)) for request_id, request in zip(ids, requests, strict=True)]
 

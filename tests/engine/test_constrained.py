@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,7 +101,8 @@ def test_the_model_length_counts_as_budget(tiny_model, make_engine):
 def test_forced_tokens_are_not_sampled_and_change_nothing(tiny_model, make_engine):
     constraint = choice(VOCABULARY, b"left-hand side", b"right-hand side")
     skipping, plain = (make_engine(tiny_model("llama").folder, skips_forced=skips) for skips in (True, False))
-    fast, slow = (run_all(engine, {0: [request(constraint)]})[0] for engine in (skipping, plain))
+    asked = replace(request(constraint), is_measured=True)
+    fast, slow = (run_all(engine, {0: [asked]})[0] for engine in (skipping, plain))
     assert fast.token_ids == slow.token_ids and fast.text == slow.text
     assert [record.is_only_choice for record in fast.records] == [False] + [True] * (len(fast.records) - 1)
     assert [record.logprob is None for record in fast.records] == [record.is_only_choice for record in fast.records]

@@ -17,7 +17,7 @@ from maskwright.engine.errors import ConfigError
 from maskwright.engine.features import EngineFeatures
 from maskwright.engine.loops import choice
 from maskwright.engine.loops.multi_step import BUCKETS, bucket_of
-from maskwright.kernels.sampler import greedy
+from maskwright.kernels.sampler import compiled
 
 from .conftest import run_all, tiny_vocabulary
 from .recorded import RecordedCapture
@@ -34,7 +34,7 @@ def captures(monkeypatch) -> RecordedCapture:
     capture = RecordedCapture()
     monkeypatch.setattr(choice, "capture_for", lambda device: CudaCapture(device) if HAS_GPU else capture)
     if not HAS_GPU:
-        monkeypatch.setattr(greedy, "loaded", lambda: None)  # operations of PyTorch alone can be noted
+        monkeypatch.setattr(compiled, "loaded", lambda: None)  # operations of PyTorch alone can be noted
     return capture
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("triton")
 
-from maskwright.kernels.sampler import greedy, reference
+from maskwright.kernels.sampler import compiled, reference
 from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.gpu import launch
 from maskwright.kernels.sampler.gpu.scores import STATISTICS_CHUNK
@@ -308,7 +308,7 @@ def test_a_mask_that_allows_everything_keeps_all_mass_exactly() -> None:
 
 
 def test_the_device_chooses_and_the_caller_may() -> None:
-    assert choose_sampler(torch.device("cpu")) is greedy.sample
+    assert choose_sampler(torch.device("cpu")) is compiled.sample
     assert choose_sampler(torch.device("cpu"), "reference") is reference.sample
     assert choose_sampler(torch.device("cuda")) is launch.sample
     assert choose_sampler(torch.device("cuda"), "reference") is reference.sample

@@ -256,3 +256,17 @@ def test_metrics_of_dashboards_count(http: httpx.Client) -> None:
     sampled = grown["maskwright:kept_mass_count"]
     assert sampled > 0 and abs(grown["maskwright:masked_mass_total"] - (sampled - grown["maskwright:kept_mass_sum"])) < 1e-6
     assert grown["maskwright:masked_mass_total"] > 0 and after["vllm:gpu_cache_usage_perc"] == after["vllm:kv_cache_usage_perc"]
+
+
+def test_masses_are_not_measured_without_mask_metrics_but_for_those_who_ask(llm):
+    def count(http) -> float:
+        lines = http.get("/metrics").text.splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("maskwright:kept_mass_count"))
+
+    with served(llm, ServerSettings(mask_metrics=False)) as server, server.http() as http:
+        http.post(CHAT, json={**ASK, "regex": "[0-9]{4}"})
+        assert count(http) == 0
+        http.post(CHAT, json={**ASK, "regex": "[0-9]{4}", "logprobs": True})
+        measured = count(http)
+        http.post(CHAT, json={**ASK, "regex": "[0-9]{4}", "stream": True, "maskwright": {"tokens": True, "candidates": 0}})
+        assert 0 < measured < count(http)

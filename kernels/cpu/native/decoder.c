@@ -3,6 +3,8 @@
 
 #include "products.h"
 
+#include <string.h>
+
 /* One matrix product, y = x W^T + b. */
 typedef struct {
   const Run *runs;
@@ -41,15 +43,22 @@ typedef struct {
   const int64_t *lengths;    /* [num_rows] */
   const int64_t *logit_rows; /* [num_logits] */
   float *logits;             /* [num_logits, width of the head] */
-  int64_t num_rows, num_logits, table_width, max_tokens;
+  const int64_t *columns;    /* [num_columns], ascending: logits that are wanted, others may be 0; NULL: all */
+  int64_t num_rows, num_logits, table_width, max_tokens, num_columns;
 } Step;
 
-static int multiply(const Linear *linear, const float *x, int64_t num_rows, int64_t width, float *out, int num_threads) {
-  if (maskwright_multiply(linear->runs, (int)linear->num_runs, x, num_rows, width, out, linear->width, linear->places, num_threads) != 0) return -1;
+static int multiply_wanted(const Linear *linear, const float *x, int64_t num_rows, int64_t width, float *out, Wanted wanted, int num_threads) {
+  const Output output = {out, linear->width, linear->places};
+  if (maskwright_multiply_wanted(linear->runs, (int)linear->num_runs, x, num_rows, width, &output, wanted, num_threads) != 0) return -1;
   for (int64_t row = 0; linear->bias != NULL && row < num_rows; row++) {
     for (int64_t i = 0; i < linear->num_rows; i++) out[row * linear->width + i] += linear->bias[i];
   }
   return 0;
+}
+
+static int multiply(const Linear *linear, const float *x, int64_t num_rows, int64_t width, float *out, int num_threads) {
+  const Wanted all = {NULL, 0};
+  return multiply_wanted(linear, x, num_rows, width, out, all, num_threads);
 }
 
 static int64_t widest(const Decoder *decoder) {
@@ -100,5 +109,7 @@ int maskwright_decode(const Decoder *decoder, const Step *step, int num_threads)
     int64_t at = step->logit_rows[i] * hidden_size;
     maskwright_norm(hidden + at, delta + at, decoder->final_norm, decoder->eps, 1, hidden_size, second + i * hidden_size, first + i * hidden_size);
   }
-  return multiply(&decoder->head, first, step->num_logits, hidden_size, step->logits, num_threads);
+  const Wanted wanted = {step->columns, step->num_columns};
+  if (step->columns != NULL) memset(step->logits, 0, (size_t)(step->num_logits * decoder->head.width) * sizeof *step->logits);
+  return multiply_wanted(&decoder->head, first, step->num_logits, hidden_size, step->logits, wanted, num_threads);
 }

@@ -1,11 +1,15 @@
-/* The most probable tokens, and what the model thought of them: `kernels/sampler/reference.py` for rows that are not drawn at random. */
+/* Draws: what `kernels/sampler/reference.py` does, for rows without a program. Weights are summed as integers, so no order matters. */
 
 #include "products.h"
 
 #include <math.h>
 #include <string.h>
 
-#define SOME 1024 /* tokens among which the best one is looked for at a time */
+#include "threads.h"
+
+#define FEW_OF 8       /* where at most every eighth token may be drawn, these are put side by side */
+#define SUM_CHUNK 1024 /* candidates among which it is looked for one at a time */
+#define BINS 2048
 
 typedef struct {
   const float *logits;      /* [num_rows, stride] */
@@ -13,83 +17,261 @@ typedef struct {
   const int64_t *mask_of;   /* [num_rows]: row of the pool, -1 unconstrained, -2 missing */
   const int64_t *offsets, *bias_ids; /* [num_rows + 1], [entries], or NULL: as TokenValues */
   const float *bias;        /* [entries]; -infinity bans the token */
+  const int64_t *seen_offsets, *seen_ids; /* the same of tokens that were seen, or NULL */
+  const float *seen_counts;
+  const float *temperature, *top_p, *min_p, *repetition, *presence, *frequency; /* [num_rows], as the next three */
+  const int32_t *top_k;
+  const int64_t *seed, *position;
   int64_t *token;           /* [num_rows]: -1 where nothing is allowed */
-  float *logprob;
+  float *logprob;           /* NaN, as kept_mass, unless the model `is_told` of */
   double *kept_mass;
   int64_t *num_allowed;
   uint8_t *bans_overridden;
-  int64_t num_rows, stride, vocab_size;
+  int64_t num_rows, stride, vocab_size, is_told;
 } Picks;
 
+/* Tokens of a row that may be drawn, and perhaps others, whose scores are -infinity. */
 typedef struct {
-  int64_t token; /* -1: none */
-  float score;
-} Best;
+  int32_t *ids; /* [count], ascending; NULL: all tokens in their order */
+  float *scores, *weights; /* [count] */
+  int64_t count;
+  float best; /* the largest score */
+  float unit; /* a power of two: weights are floor(weight * unit) when they are summed */
+} Candidates;
 
 static float bounded(float x) { return x != x || x < -3.402823466e38f ? -3.402823466e38f : x > 3.402823466e38f ? 3.402823466e38f : x; }
 
 static int is_in(const uint32_t *bits, int64_t token) { return bits[token / 32] >> token % 32 & 1; }
 
-/* The best token whose bit is set, the first of equals. */
-static Best best_of(const float *logits, const uint32_t *bits, int64_t count) {
-  float most = maskwright_chosen->most_of(logits, bits, count);
-  if (most == -INFINITY) return (Best){-1, most};
-  int64_t token = 0, some = SOME < count ? SOME : count;
-  while (maskwright_chosen->most_of(logits + token, bits + token / 32, some) != most) {
-    token += some;
-    some = SOME < count - token ? SOME : count - token;
-  }
-  while (bounded(logits[token]) != most || !is_in(bits, token)) token++;
-  return (Best){token, most};
+static int64_t num_set(const uint32_t *bits, int64_t num_words) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < num_words; i++) count += __builtin_popcount(bits[i]);
+  return count;
 }
 
-/* The best token of `allowed` once biases are added; `rest` is scratch: those without a bias. `is_banning`: -infinity counts. */
-static Best best_biased(const Picks *picks, int64_t row, const float *logits, const uint32_t *allowed, uint32_t *rest, int64_t num_words, int is_banning) {
-  int64_t begin = picks->offsets == NULL ? 0 : picks->offsets[row], end = picks->offsets == NULL ? 0 : picks->offsets[row + 1];
-  memcpy(rest, allowed, (size_t)num_words * sizeof *rest);
-  for (int64_t i = begin; i < end; i++) rest[picks->bias_ids[i] / 32] &= ~(1u << picks->bias_ids[i] % 32);
-  Best best = best_of(logits, rest, picks->vocab_size);
-  for (int64_t i = begin; i < end; i++) {
-    int64_t token = picks->bias_ids[i];
-    int is_banned = picks->bias[i] == -INFINITY;
-    if (!is_in(allowed, token) || (is_banned && is_banning)) continue;
-    float score = bounded(bounded(logits[token]) + (is_banned ? 0.0f : picks->bias[i]));
-    if (best.token < 0 || score > best.score || (score == best.score && token < best.token)) best = (Best){token, score};
-  }
-  return best;
+/* ---- which tokens, and their scores */
+
+static void set_allowed(const Picks *picks, int64_t row, uint32_t *allowed, int64_t num_words) {
+  const int64_t place = picks->masks == NULL ? -1 : picks->mask_of[row];
+  memset(allowed, place == -2 ? 0 : 0xFF, (size_t)num_words * sizeof *allowed);
+  if (place != -2 && picks->vocab_size % 32) allowed[num_words - 1] = (1u << picks->vocab_size % 32) - 1;
+  for (int64_t i = 0; place >= 0 && i < num_words; i++) allowed[i] &= picks->masks[place * num_words + i];
 }
 
-static void pick_row(const Picks *picks, int64_t row, uint32_t *all, uint32_t *rest, int64_t num_words) {
-  const float *logits = picks->logits + row * picks->stride;
-  const int64_t place = picks->masks == NULL ? -1 : picks->mask_of[row], count = picks->vocab_size;
+/* Take what is banned out of `allowed`, unless nothing would be left. Returns whether that is so; `before` is scratch. */
+static int ban(const Picks *picks, int64_t row, uint32_t *allowed, uint32_t *before, int64_t num_words) {
+  if (picks->offsets == NULL || picks->offsets[row] == picks->offsets[row + 1]) return 0;
+  memcpy(before, allowed, (size_t)num_words * sizeof *before);
+  for (int64_t i = picks->offsets[row]; i < picks->offsets[row + 1]; i++) {
+    if (picks->bias[i] == -INFINITY) allowed[picks->bias_ids[i] / 32] &= ~(1u << picks->bias_ids[i] % 32);
+  }
+  if (num_set(allowed, num_words) > 0) return 0;
+  memcpy(allowed, before, (size_t)num_words * sizeof *before);
+  return num_set(before, num_words) > 0;
+}
+
+static void find_candidates(const float *logits, const uint32_t *bits, int64_t num_words, int64_t vocab_size, int32_t *ids, Candidates *out) {
+  int64_t count = num_set(bits, num_words);
+  out->ids = count * FEW_OF <= vocab_size ? ids : NULL;
+  out->count = out->ids == NULL ? vocab_size : count;
+  if (out->ids == NULL) {
+    maskwright_chosen->mask_scores(logits, bits, vocab_size, out->scores);
+    return;
+  }
+  for (int64_t word = 0, place = 0; word < num_words; word++) {
+    for (uint32_t left = bits[word]; left != 0; left &= left - 1, place++) {
+      ids[place] = (int32_t)(32 * word + __builtin_ctz(left));
+      out->scores[place] = bounded(logits[ids[place]]);
+    }
+  }
+}
+
+/* Where the score of a token is; -1 where it may not be drawn. */
+static int64_t place_of(const Candidates *all, const uint32_t *bits, int64_t token) {
+  if (!is_in(bits, token)) return -1;
+  if (all->ids == NULL) return token;
+  int64_t low = 0, high = all->count - 1;
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    if (all->ids[middle] < token) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+static void add_bias(const Picks *picks, int64_t row, const Candidates *all, const uint32_t *bits) {
+  if (picks->offsets == NULL) return;
+  for (int64_t i = picks->offsets[row]; i < picks->offsets[row + 1]; i++) {
+    int64_t place = place_of(all, bits, picks->bias_ids[i]);
+    if (place >= 0 && picks->bias[i] != -INFINITY) all->scores[place] = bounded(all->scores[place] + picks->bias[i]);
+  }
+}
+
+static void penalise(const Picks *picks, int64_t row, const Candidates *all, const uint32_t *bits) {
+  if (picks->seen_offsets == NULL) return;
+  const float repetition = picks->repetition[row], presence = picks->presence[row], frequency = picks->frequency[row];
+  for (int64_t i = picks->seen_offsets[row]; i < picks->seen_offsets[row + 1]; i++) {
+    int64_t place = place_of(all, bits, picks->seen_ids[i]);
+    if (place < 0) continue;
+    float score = all->scores[place], count = picks->seen_counts[i];
+    score = score > 0 ? score / repetition : score * repetition;
+    score = score - frequency * count;
+    score = score - presence * (count > 0 ? 1.0f : 0.0f);
+    all->scores[place] = bounded(score);
+  }
+}
+
+/* ---- filters */
+
+/* How far below the best score a candidate is, as a number that grows with it. */
+static inline uint32_t distance(const Candidates *all, int64_t place) {
+  float distance = all->best - all->scores[place];
+  uint32_t bits;
+  memcpy(&bits, &distance, sizeof bits);
+  return bits & 0x7FFFFFFF;
+}
+
+/* The least distance within which candidates are `wanted` many, or weigh so much. It is found digit by digit. */
+static uint32_t distance_of(const Candidates *all, int by_weight, double wanted) {
+  uint32_t found = 0;
+  int64_t nearer = 0;
+  for (int shift = 20; shift >= 0; shift -= 10) {
+    int64_t sums[BINS] = {0};
+    const uint32_t last = shift == 20 ? BINS - 1 : 1023;
+    for (int64_t i = 0; i < all->count; i++) {
+      uint32_t at = distance(all, i);
+      if (shift < 20 && at >> (shift + 10) != found) continue;
+      sums[at >> shift & last] += by_weight ? (int64_t)(all->weights[i] * all->unit) : 1;
+    }
+    uint32_t bin = 0;
+    while (bin < last && (double)(nearer + sums[bin]) < wanted) nearer += sums[bin++];
+    found = found << (shift == 20 ? 11 : 10) | bin;
+  }
+  return found;
+}
+
+static void keep_within(const Candidates *all, uint32_t farthest) {
+  for (int64_t i = 0; i < all->count; i++) all->weights[i] = distance(all, i) <= farthest ? all->weights[i] : 0.0f;
+}
+
+static void filter(const Picks *picks, int64_t row, const Candidates *all) {
+  const int32_t top_k = picks->top_k[row];
+  if (top_k > 0 && top_k < all->count) keep_within(all, distance_of(all, 0, top_k));
+  if (picks->top_p[row] < 1.0f) {
+    double wanted = (double)maskwright_chosen->fixed_sum(all->weights, all->count, all->unit) * (double)picks->top_p[row];
+    keep_within(all, distance_of(all, 1, wanted));
+  }
+  const float least = picks->min_p[row];
+  for (int64_t i = 0; least > 0.0f && i < all->count; i++) all->weights[i] = all->weights[i] >= least ? all->weights[i] : 0.0f;
+}
+
+/* ---- the draw */
+
+static uint64_t mixed(uint64_t bits) {
+  bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9u;
+  bits = (bits ^ bits >> 27) * 0x94D049BB133111EBu;
+  return bits ^ bits >> 31;
+}
+
+/* In [0, 1): see uniform.py. */
+static double uniform(int64_t seed, int64_t position) {
+  const uint64_t gamma = 0x9E3779B97F4A7C15u, stream = mixed((uint64_t)seed + gamma);
+  return (double)(mixed(stream + ((uint64_t)position + 1) * gamma) >> 11) * 0x1p-53;
+}
+
+static int64_t first_best(const Candidates *all) {
+  int64_t place = 0;
+  while (place + SUM_CHUNK < all->count && maskwright_chosen->largest(all->scores + place, SUM_CHUNK) != all->best) place += SUM_CHUNK;
+  while (all->scores[place] != all->best) place++;
+  return place;
+}
+
+/* The first candidate where the running sum of weights exceeds `random` of all. */
+static int64_t drawn(const Candidates *all, double random) {
+  int64_t total = maskwright_chosen->fixed_sum(all->weights, all->count, all->unit), sum = 0, begin = 0;
+  int64_t target = (int64_t)(random * (double)total);
+  if (target > total - 1) target = total - 1; /* the product may round up */
+  for (; begin + SUM_CHUNK < all->count; begin += SUM_CHUNK) {
+    int64_t more = maskwright_chosen->fixed_sum(all->weights + begin, SUM_CHUNK, all->unit);
+    if (sum + more > target) break;
+    sum += more;
+  }
+  int64_t place = begin;
+  for (;; place++) {
+    sum += (int64_t)(all->weights[place] * all->unit);
+    if (sum > target) return place;
+  }
+}
+
+static int64_t place_drawn(const Picks *picks, int64_t row, const Candidates *all) {
+  const float temperature = picks->temperature[row];
+  if (!(temperature > 0.0f)) return first_best(all);
+  maskwright_chosen->weights_of(all->scores, all->count, all->best, temperature, all->weights);
+  filter(picks, row, all);
+  return drawn(all, uniform(picks->seed[row], picks->position[row]));
+}
+
+/* ---- what the model thought */
+
+static void tell(const Picks *picks, int64_t row, const float *logits, const uint32_t *allowed, uint32_t *all, int64_t num_words) {
+  const int64_t count = picks->vocab_size, token = picks->token[row];
   memset(all, 0xFF, (size_t)num_words * sizeof *all);
   if (count % 32) all[num_words - 1] = (1u << count % 32) - 1;
   float most = maskwright_chosen->most_of(logits, all, count);
   double log_total = most + log(maskwright_chosen->sum_of(logits, all, count, most)), kept = 1.0;
-  if (place == -2) memset(all, 0, (size_t)num_words * sizeof *all);
-  if (place >= 0) {
-    for (int64_t i = 0; i < num_words; i++) all[i] &= picks->masks[place * num_words + i];
+  if (picks->num_allowed[row] < count) {
+    most = maskwright_chosen->most_of(logits, allowed, count);
+    kept = picks->num_allowed[row] == 0 ? 0.0 : exp(most + log(maskwright_chosen->sum_of(logits, allowed, count, most)) - log_total);
   }
-  int64_t num_allowed = 0;
-  for (int64_t i = 0; i < num_words; i++) num_allowed += __builtin_popcount(all[i]);
-  Best best = best_biased(picks, row, logits, all, rest, num_words, 1);
-  picks->bans_overridden[row] = best.token < 0 && num_allowed > 0;
-  if (best.token < 0 && num_allowed > 0) best = best_biased(picks, row, logits, all, rest, num_words, 0);
-  if (num_allowed < count) {
-    float most_allowed = maskwright_chosen->most_of(logits, all, count);
-    kept = num_allowed == 0 ? 0.0 : exp(most_allowed + log(maskwright_chosen->sum_of(logits, all, count, most_allowed)) - log_total);
+  picks->kept_mass[row] = kept;
+  picks->logprob[row] = token < 0 ? NAN : (float)((double)bounded(logits[token]) - log_total);
+}
+
+typedef struct {
+  uint32_t *allowed, *drawable, *scratch; /* [num_words] each */
+  int32_t *ids; /* [vocab_size], as what is next */
+  float *scores, *weights;
+} Room;
+
+static void pick_row(const Picks *picks, int64_t row, const Room *room, int64_t num_words) {
+  const float *logits = picks->logits + row * picks->stride;
+  set_allowed(picks, row, room->allowed, num_words);
+  memcpy(room->drawable, room->allowed, (size_t)num_words * sizeof *room->allowed);
+  picks->num_allowed[row] = num_set(room->allowed, num_words);
+  picks->bans_overridden[row] = (uint8_t)ban(picks, row, room->drawable, room->scratch, num_words);
+  Candidates all = {.scores = room->scores, .weights = room->weights, .unit = ldexpf(1.0f, __builtin_clzll((uint64_t)picks->vocab_size) - 2)};
+  find_candidates(logits, room->drawable, num_words, picks->vocab_size, room->ids, &all);
+  add_bias(picks, row, &all, room->drawable);
+  penalise(picks, row, &all, room->drawable);
+  all.best = maskwright_chosen->largest(all.scores, all.count);
+  int64_t place = all.best == -INFINITY ? -1 : place_drawn(picks, row, &all);
+  picks->token[row] = place < 0 || all.ids == NULL ? place : all.ids[place];
+  if (picks->is_told) tell(picks, row, logits, room->allowed, room->scratch, num_words);
+  else picks->logprob[row] = NAN, picks->kept_mass[row] = NAN;
+}
+
+typedef struct {
+  const Picks *picks;
+  int has_failed;
+} Task;
+
+static void pick_rows(void *context, int64_t begin, int64_t end) {
+  static _Thread_local void *memory;
+  static _Thread_local size_t size;
+  Task *task = context;
+  int64_t vocab_size = task->picks->vocab_size, num_words = (vocab_size + 31) / 32;
+  uint32_t *words = maskwright_kept(&memory, &size, (size_t)(3 * num_words + 3 * vocab_size) * sizeof *words);
+  if (words == NULL) {
+    task->has_failed = 1;
+    return;
   }
-  picks->token[row] = best.token, picks->num_allowed[row] = num_allowed, picks->kept_mass[row] = kept;
-  picks->logprob[row] = best.token < 0 ? NAN : (float)((double)bounded(logits[best.token]) - log_total);
+  float *scores = (float *)(words + 3 * num_words);
+  Room room = {words, words + num_words, words + 2 * num_words, (int32_t *)(scores + 2 * vocab_size), scores, scores + vocab_size};
+  for (int64_t row = begin; row < end; row++) pick_row(task->picks, row, &room, num_words);
 }
 
 /* Returns 0, or -1 when there is no memory. */
-int maskwright_pick(const Picks *picks) {
-  static _Thread_local void *memory;
-  static _Thread_local size_t size;
-  int64_t num_words = (picks->vocab_size + 31) / 32;
-  uint32_t *all = maskwright_kept(&memory, &size, (size_t)(2 * num_words) * sizeof *all);
-  if (all == NULL) return -1;
-  for (int64_t row = 0; row < picks->num_rows; row++) pick_row(picks, row, all, all + num_words, num_words);
-  return 0;
+int maskwright_pick(const Picks *picks, int num_threads) {
+  Task task = {picks, 0};
+  run_in_parallel(pick_rows, &task, picks->num_rows, 1, num_threads);
+  return task.has_failed ? -1 : 0;
 }

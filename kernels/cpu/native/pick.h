@@ -1,8 +1,10 @@
-/* Drawing the most probable token, for one instruction set: included behind between.h. See `maskwright_pick`. */
+/* What draws do with all tokens of a row, for one instruction set: included behind between.h. See `maskwright_pick`. */
 
 typedef double Doubles __attribute__((vector_size(8 * LANES)));
+typedef int64_t Longs __attribute__((vector_size(8 * LANES)));
 
 #define MOST 3.402823466e38f
+#define NEGLIGIBLE -60.0f /* exp of this is 0 in every fixed point used here */
 
 static inline float bounded(float x) { return x != x || x < -MOST ? -MOST : x > MOST ? MOST : x; }
 
@@ -53,5 +55,50 @@ static double sum_of(const float *logits, const uint32_t *bits, int64_t count, f
   __builtin_memcpy(sums, partial, sizeof sums);
   for (; i < count; i++) sums[i % 16] += is_set(bits, i) ? (double)exponential(all_floats(bounded(logits[i]) - most))[0] : 0.0;
   for (int lane = 0; lane < 16; lane++) total += sums[lane];
+  return total;
+}
+
+/* Logits as scores: -infinity where the bit is not set. */
+static void mask_scores(const float *logits, const uint32_t *bits, int64_t count, float *scores) {
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES) stored(scores + i, allowed_only(all_bounded(loaded(logits + i)), bits, i));
+  for (; i < count; i++) scores[i] = is_set(bits, i) ? bounded(logits[i]) : -__builtin_inff();
+}
+
+/* -infinity of none. */
+static float largest(const float *scores, int64_t count) {
+  Floats most = all_floats(-__builtin_inff());
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    Floats x = loaded(scores + i);
+    Ints is_more = x > most;
+    most = (Floats)((is_more & (Ints)x) | (~is_more & (Ints)most));
+  }
+  float result = most[0];
+  for (int lane = 1; lane < LANES; lane++) result = most[lane] > result ? most[lane] : result;
+  for (; i < count; i++) result = scores[i] > result ? scores[i] : result;
+  return result;
+}
+
+static inline Floats weight_of(Floats score, float best, float temperature) {
+  Floats scaled = (score - all_floats(best)) / all_floats(temperature), least = all_floats(NEGLIGIBLE);
+  Ints is_less = scaled < least;
+  return exponential((Floats)((is_less & (Ints)least) | (~is_less & (Ints)scaled)));
+}
+
+/* exp((score - best) / temperature), of which the best one has 1. */
+static void weights_of(const float *scores, int64_t count, float best, float temperature, float *weights) {
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES) stored(weights + i, weight_of(loaded(scores + i), best, temperature));
+  for (; i < count; i++) weights[i] = weight_of(all_floats(scores[i]), best, temperature)[0];
+}
+
+/* The sum of floor(weight * unit). */
+static int64_t fixed_sum(const float *weights, int64_t count, float unit) {
+  Longs sums = {0};
+  int64_t i = 0, total = 0;
+  for (; i + LANES <= count; i += LANES) sums += __builtin_convertvector(loaded(weights + i) * all_floats(unit), Longs);
+  for (int lane = 0; lane < LANES; lane++) total += sums[lane];
+  for (; i < count; i++) total += (int64_t)(weights[i] * unit);
   return total;
 }

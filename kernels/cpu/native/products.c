@@ -83,6 +83,7 @@ typedef struct {
   float *scales;
   int32_t *sums;
   int64_t num_groups; /* of rows of all matrices */
+  const int64_t *groups; /* [num_groups]: those that are computed, NULL: all */
   int64_t rows_at_once; /* of activations */
 } Product;
 
@@ -143,6 +144,7 @@ static void multiply_groups(void *context, int64_t begin, int64_t end) {
   Product *product = context;
   for (int64_t place = begin; place < end; place++) {
     int64_t row = place / product->num_groups * product->rows_at_once, group = place % product->num_groups;
+    if (product->groups != NULL) group = product->groups[group];
     int64_t left = product->x.num_rows - row, count = left < product->rows_at_once ? left : product->rows_at_once;
     const Matrix *matrix = product->parts;
     for (int64_t size; group >= (size = num_groups(product->set, matrix)); matrix++) group -= size;
@@ -160,9 +162,25 @@ static void multiply_groups(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_t x_stride, const Output *output, int num_threads) {
-  static _Thread_local void *memory;
-  static _Thread_local size_t size;
+/* List the groups that compute wanted columns, each once. Returns how many. */
+static int64_t list_groups(const Run *run, Wanted wanted, int64_t *groups) {
+  int64_t count = 0, before = 0;
+  for (const Matrix *matrix = run->parts; matrix < run->parts + run->num_parts; matrix++) {
+    const int64_t size = group_size(maskwright_chosen, matrix);
+    for (int64_t i = 0, last = -1; i < wanted.count; i++) {
+      int64_t row = wanted.columns[i] - matrix->first_column;
+      if (row < 0 || row >= matrix->num_rows || row / size == last) continue;
+      last = row / size;
+      groups[count++] = before + last;
+    }
+    before += num_groups(maskwright_chosen, matrix);
+  }
+  return count;
+}
+
+static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_t x_stride, const Output *output, Wanted wanted, int num_threads) {
+  static _Thread_local void *memory, *listed;
+  static _Thread_local size_t size, listed_size;
   const Matrix *parts = run->parts;
   const Input *input = run->input;
   const int64_t columns = parts->num_columns;
@@ -194,10 +212,28 @@ static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_
     run_in_parallel(round_rows, &product, num_rows, 4, num_threads);
     if (is_prepared) product.given = product.prepared, product.given_stride = columns;
   }
-  int64_t count = product.num_groups * ((num_rows + product.rows_at_once - 1) / product.rows_at_once), work = 0;
+  int64_t work = 0;
   for (int64_t i = 0; i < run->num_parts; i++) work += parts[i].num_rows * parts[i].row_bytes * num_rows;
+  if (wanted.columns != NULL) {
+    int64_t *groups = maskwright_kept(&listed, &listed_size, (size_t)(wanted.count * run->num_parts + 1) * sizeof *groups), all = product.num_groups;
+    if (groups == NULL) return -1;
+    product.num_groups = list_groups(run, wanted, groups), product.groups = groups;
+    if (product.num_groups == 0) return 0;
+    work = work / all * product.num_groups;
+  }
+  int64_t count = product.num_groups * ((num_rows + product.rows_at_once - 1) / product.rows_at_once);
   int64_t grain = count * LEAST_WORK / (work + 1);
   run_in_parallel(multiply_groups, &product, count, grain < 1 ? 1 : grain, num_threads);
+  return 0;
+}
+
+/* As `maskwright_multiply`. Where output has `places`, all columns are computed. */
+int maskwright_multiply_wanted(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, const Output *output,
+                               Wanted wanted, int num_threads) {
+  if (output->places != NULL) wanted.columns = NULL;
+  for (const Run *run = runs; run < runs + num_runs; run++) {
+    if (multiply_run(run, x, num_rows, x_stride, output, wanted, num_threads) != 0) return -1;
+  }
   return 0;
 }
 
@@ -205,8 +241,6 @@ static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_
 int maskwright_multiply(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, float *out,
                         int64_t out_stride, const int32_t *places, int num_threads) {
   const Output output = {out, out_stride, places};
-  for (const Run *run = runs; run < runs + num_runs; run++) {
-    if (multiply_run(run, x, num_rows, x_stride, &output, num_threads) != 0) return -1;
-  }
-  return 0;
+  const Wanted all = {NULL, 0};
+  return maskwright_multiply_wanted(runs, num_runs, x, num_rows, x_stride, &output, all, num_threads);
 }

@@ -115,11 +115,24 @@ typedef struct {
   /* Of logits whose bits are set: the largest, and the sum of exp(logit - most). NaN and infinities count as finite numbers. */
   float (*most_of)(const float *logits, const uint32_t *bits, int64_t count);
   double (*sum_of)(const float *logits, const uint32_t *bits, int64_t count, float most);
+  /* Of draws: see pick.h. */
+  void (*mask_scores)(const float *logits, const uint32_t *bits, int64_t count, float *scores);
+  float (*largest)(const float *scores, int64_t count);
+  void (*weights_of)(const float *scores, int64_t count, float best, float temperature, float *weights);
+  int64_t (*fixed_sum)(const float *weights, int64_t count, float unit);
 } InstructionSet;
 
 /* The set in use; see maskwright_use in products.c. */
 extern const InstructionSet *maskwright_chosen;
 
+/* Of the output only `columns`, ascending, and perhaps others beside them, are wanted; NULL: all. */
+typedef struct {
+  const int64_t *columns;
+  int64_t count;
+} Wanted;
+
+int maskwright_multiply_wanted(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, const Output *output,
+                               Wanted wanted, int num_threads);
 int maskwright_multiply(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, float *out,
                         int64_t out_stride, const int32_t *places, int num_threads);
 void maskwright_norm(const float *hidden, const float *delta, const float *weight, float eps, int64_t num_rows, int64_t width, float *sum, float *out);

@@ -96,6 +96,7 @@ def sample(
     *,
     vocab_size: int,
     num_top_logprobs: int = 0,
+    is_told: bool = True,  # it always is: that costs nothing here
 ) -> Sampled:
     """Draws one token per row; `reference.sample` has the arguments. Rows of logits may be strided; columns cost a copy."""
     check_arrays(logits, rows, mask_rows, mask_index, vocab_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from maskwright.engine.requests.request import Request
 from maskwright.engine.search.beams import BeamSearch
 from maskwright.engine.sessions.session_file import load_snapshot, save_snapshot
 from maskwright.engine.sessions.sessions import Sessions
-from maskwright.kernels.sampler import greedy
+from maskwright.kernels.sampler import compiled
 from maskwright.sampling import SamplingParams
 
 from ..conftest import check_nothing_leaked, run_all, save_tiny_model, tiny_vocabulary
@@ -74,7 +75,7 @@ def test_captured_steps_read_who_wants_what_where_it_is(made, monkeypatch):
     folder, adapters, expected = made
     capture = RecordedCapture()
     monkeypatch.setattr(choice, "capture_for", lambda device: capture)
-    monkeypatch.setattr(greedy, "loaded", lambda: None)  # operations of PyTorch alone can be noted
+    monkeypatch.setattr(compiled, "loaded", lambda: None)  # operations of PyTorch alone can be noted
     engine = make_engine(folder, {"sql": adapters["sql"]}, automaton="device", cuda_graphs=True, steps_per_visit=2)
     asked = [("sql", 0), (None, 1), ("sql", 2), (None, 0), ("sql", 1), (None, 2)]
 
@@ -306,7 +307,7 @@ def test_a_step_that_fails_ends_the_guilty_alone(made, monkeypatch):
 def test_logits_do_not_depend_on_the_slot(made):
     folder, adapters, _ = made
     engine = make_engine(folder, {"a": adapters["sql"], "b": adapters["chat"], "c": adapters["sql"]})
-    outputs = run_all(engine, {0: [request(PROMPTS[0], name) for name in "ac"]})
+    outputs = run_all(engine, {0: [replace(request(PROMPTS[0], name), is_measured=True) for name in "ac"]})
     assert outputs[0].token_ids == outputs[1].token_ids
     logprobs = [[record.logprob for record in outputs[number].records] for number in (0, 1)]
     assert logprobs[0] == pytest.approx(logprobs[1], abs=1e-4)
