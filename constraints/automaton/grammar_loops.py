@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from ..base.ids import BodyId, NodeId, RowId
 from ..base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ..numba_support.jit import entry, inner
-from ..numba_support.records import Words
 from ..vocabulary.packed_records import ROOT, Vocab, child_of, ending_at, vocab_at
 from .covers import row_of_cover, sort_of
 from .member_walks import FIRST_CASE
