@@ -122,7 +122,7 @@ def _shown(block: Mapping[str, Any], place: str) -> str:
     if block["type"] == "text":
         return _string(block, "text", place)
     if block["type"] == "search_result":
-        heads, text = (block.get("title"), block.get("source")), _text(block.get("content"), f"{place}.content", [])
+        heads, text = (block.get("title"), block.get("source")), _text(block.get("content"), f"{place}.content")
     elif block["type"] == "document":
         heads, text = (block.get("title"), block.get("context")), _document(block, place)
     else:
@@ -136,7 +136,7 @@ def _document(block: Mapping[str, Any], place: str) -> str:
     if isinstance(source, Mapping) and kind == "text":
         return _string(source, "data", f"{place}.source")
     if isinstance(source, Mapping) and kind == "content":
-        return _text(source.get("content"), f"{place}.source.content", [])
+        return _text(source.get("content"), f"{place}.source.content")
     message = f"{place}: this model reads documents whose source is text, not {kind!r}"
     raise ApiError(400, message, param=place, code="unsupported_content")
 
@@ -155,14 +155,18 @@ def _call(block: Mapping[str, Any], place: str) -> dict[str, Any]:
     return {"id": _string(block, "id", place), "type": "function", "function": function}
 
 
-def _text(content: Any, place: str, others: list[str]) -> str:
-    """The text of a string, or of blocks."""
+def _text(content: Any, place: str, others: list[str] | None = None) -> str:
+    """The text of a string, or of blocks. others: as of `_is_elsewhere`; without it all blocks are text, as inside of a block."""
     if isinstance(content, str):
         return content
     texts = []
     for index, each in enumerate(_list(content, place)):
         block, where = _block(each, f"{place}[{index}]"), f"{place}[{index}]"
-        if not _is_elsewhere(block, where, others):
+        if others is None:
+            if block["type"] != "text":
+                raise _unsupported(block, where)
+            texts.append(_string(block, "text", where))
+        elif not _is_elsewhere(block, where, others):
             texts.append(_shown(block, where))
     return "".join(texts)
 

@@ -118,9 +118,10 @@ def _kinds(annotation: Any) -> Iterator[Any]:
         yield from _kinds(inner)
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_whole(each) for each in value]
+def _whole(value: Any, depth: int = 2) -> Any:
+    """depth: of lists inside of one another; no parameter has more."""
+    if isinstance(value, list) and depth:
+        return [_whole(each, depth - 1) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MOST_EXACT else value
 
 

@@ -19,7 +19,7 @@ from ..planning import Plan
 from ..sampling import SamplingParams
 from .answering import Events, answer
 from .answers import ChatCompletion, ChatCompletionChunk
-from .body import Because, Ignored
+from .body import Because, Ignored, is_empty
 from .captured import captures_of
 from .completions import check_best_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
@@ -153,7 +153,7 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     tools = asked_tools(own, tool_choice, body.parallel_tool_calls, style, asked)
     variables = template_variables(body.chat_template_kwargs or {})
     for name in OWN_VARIABLES:
-        if getattr(body, name) is not None:
+        if not is_empty(getattr(body, name)):
             variables[name] = getattr(body, name)
     template = _template(service, body)
     body.ignored.extend(name if name in OWN_VARIABLES else f"chat_template_kwargs.{name}" for name in unread(template, variables))

@@ -43,6 +43,8 @@ def own_tools(tools: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any
 
 def plain_choice(choice: Any) -> Any:
     """A tool choice as chat completions have it: its word for one in an object, and for what others call "any"."""
+    if choice == "":
+        return None
     kind = choice.get("type") if isinstance(choice, Mapping) and len(choice) == 1 else choice
     if kind in ("any", "required"):
         return "required"

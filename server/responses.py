@@ -51,6 +51,7 @@ LOGPROBS = "message.output_text.logprobs"
 
 class ResponseStreamOptions(Body):
     include_obfuscation: Annotated[bool | None, Ignored("Nothing is padded.")] = None
+    include_usage: Annotated[bool | None, Ignored("The last event tells it in any case.", (True,))] = None
 
 
 class ResponseBody(SamplingExtras, HostedParameters, ConstraintNames):

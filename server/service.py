@@ -158,7 +158,7 @@ class Service:
             raise UsageError(f'the model itself is called "{name}"; give the adapter another name')
 
     def check_model(self, name: str | None) -> None:
-        if name is None or self.settings.any_model or name in (*self.model_names, DEFAULT_MODEL, *self.adapter_paths):
+        if not name or self.settings.any_model or name in (*self.model_names, DEFAULT_MODEL, *self.adapter_paths):
             return
         known = " and ".join(map(repr, [*self.model_names, *self.adapter_paths]))
         raise ApiError(404, f"there is no model {name!r} here; this server has {known}", param="model", code="model_not_found")

@@ -60,8 +60,9 @@ def timed(llm: LLM, plans: Sequence[Plan]) -> list[Timeline]:
 
 
 def prompts(llm: LLM, count: int, length: int, seed: int) -> list[list[int]]:
-    """Prompts of random tokens that are text, no two alike, so that no beginning is known."""
-    chance = random.Random(seed)
+    """Prompts of random tokens that are text, no two alike, so that no beginning is known: those of another count or length begin
+    otherwise, too."""
+    chance = random.Random(f"{count} {length} {seed}")
     text = [token for token, spelling in enumerate(llm.vocabulary.text_tokens) if spelling is not None]
     return [[chance.choice(text) for _ in range(length)] for _ in range(count)]
 

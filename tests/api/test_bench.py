@@ -220,3 +220,11 @@ def test_tables_fit_a_narrow_terminal(before: bool) -> None:
     console.print(table_of(run_, run_ if before else None))
     told = console.export_text()
     assert "\u2026" not in told and told.count("p50") == told.count("p99") == 3
+
+
+def test_no_prompt_begins_as_one_of_another_case(llm: LLM) -> None:
+    """Else its beginning would be known, and the time that it takes too short."""
+    cases = [(count, length, seed) for count in (1, 2, 4) for length in (16, 32, 64) for seed in (-1, 0, 1)]
+    made = [text for case in cases for text in timing.prompts(llm, *case)]
+    assert len({tuple(text[:4]) for text in made}) == len(made)
+    assert timing.prompts(llm, 2, 16, 0) == timing.prompts(llm, 2, 16, 0)

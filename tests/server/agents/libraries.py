@@ -236,6 +236,14 @@ LIBRARIES: dict[str, tuple[str, dict[str, Any]]] = {
     "calls in parallel without tools": chat(parallel_tool_calls=True, tool_choice="auto", tools=[]),
     "no alternatives": chat(logprobs=False, top_logprobs=0),
     "the choice in an object": chat(tools=[TOOL], tool_choice={"type": "none"}),
+    "texts that are nothing": chat(
+        model="", tool_choice="", reasoning_effort="", verbosity="", user="", service_tier="", prompt_cache_key="", chat_template=""
+    ),
+    "usage of a stream of events": responses("hi", stream=True, stream_options={"include_usage": True, "include_obfuscation": False}),
+    "a call with members of other kinds": chat(
+        USER, {"role": "assistant", "content": None, "tool_calls": [{**CALLED, "custom": None, "index": 0}]},
+        {"role": "tool", "tool_call_id": "call_1", "content": [], "name": ""},
+    ),
     "any tool": chat(tools=[TOOL], tool_choice="any"),
     "a tool as the responses name it": chat(tools=[FLAT_TOOL], tool_choice={"type": "function", "name": "weather"}),
     "gemini's budgets": chat(reasoning_effort="none", extra_body={}),

@@ -100,3 +100,15 @@ def test_a_body_that_is_packed_is_refused(http: httpx.Client, path: str) -> None
     headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
     answer = http.post(path, content=packed, headers=headers)
     assert answer.status_code == 415 and answer.json()["error"]["code"] == "unsupported_encoding"
+
+
+@pytest.mark.parametrize("depth", [3, 200])
+def test_lists_and_blocks_inside_of_one_another_are_refused_by_name(http: httpx.Client, depth: int) -> None:
+    prompt: Any = 5.0
+    block: Any = {"type": "text", "text": "x"}
+    for _ in range(depth):
+        prompt, block = [prompt], {"type": "search_result", "source": "x", "title": "y", "content": [block]}
+    answer = http.post("/v1/completions", json={"prompt": prompt, "max_tokens": 2})
+    assert answer.status_code == 400 and answer.json()["error"]["param"].startswith("prompt"), answer.text
+    answer = http.post(MESSAGES, json={"messages": [{"role": "user", "content": [block]}], "max_tokens": 2})
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "messages[0].content[0].content[0]", answer.text

@@ -7,9 +7,12 @@ import math
 import os
 import pickle
 import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,7 @@ from maskwright.constraints import (
     Vocabulary,
 )
 from maskwright.constraints.runtime.loading import Handover
-from maskwright.server.compiling import fork_server
+from maskwright.server.compiling import fork_server, processes
 from maskwright.server.compiling.lanes import Lanes
 from maskwright.server.compiling.processes import SLOW_NICENESS, processor_seconds
 from maskwright.server.errors import ApiError
@@ -346,3 +349,20 @@ def test_time_that_nobody_looks_at_is_limited_by_the_system() -> None:
 
     error = died(-signal.SIGXCPU, Limits(seconds=3.0), MEMORY)
     assert isinstance(error, ConstraintLimit) and error.limit == "seconds" and error.value == 3.0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="policies of Linux")
+@pytest.mark.parametrize(("heavy", "policy"), [(-1.0, "SCHED_IDLE"), (1e9, "SCHED_OTHER")])
+def test_what_has_had_much_gets_only_what_nobody_wants(monkeypatch: pytest.MonkeyPatch, heavy: float, policy: str) -> None:
+    """Less keeps its share of a machine that is never idle."""
+    monkeypatch.setattr(processes, "HEAVY_SECONDS", heavy)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        process = processes.CompileProcess(child.pid, Connection(ours.detach()), theirs)
+        process.ask(b"")
+        process.slow_down()
+        assert os.getpriority(os.PRIO_PROCESS, child.pid) == SLOW_NICENESS
+        assert os.sched_getscheduler(child.pid) == getattr(os, policy)
+        child.kill()
+        process.close()
+    process.slow_down()  # it has ended
