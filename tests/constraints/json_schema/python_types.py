@@ -420,7 +420,7 @@ class NanModel(BaseModel):
 
 
 class Base64Model(BaseModel):
-    model_config = ConfigDict(val_json_bytes="base64")
+    model_config = ConfigDict(val_json_bytes="base64", ser_json_bytes="base64")
     a: Annotated[bytes, Field(min_length=2, max_length=4)]
 
 

@@ -47,7 +47,7 @@ _ENTRIES = (
          "strings, with lengths in code points, and patterns in the dialect of the engine: Rust's, or Python's for "
          "`regex_engine='python-re'` and compiled patterns. With `strip_whitespace`: strings that have none to strip"),
     Kind("bytes", scalars.byte_string, _EXACT,
-         "strings, with lengths in bytes of UTF-8; base64 or hexadecimal digits under `val_json_bytes`"),
+         "strings, with lengths in bytes of UTF-8; base64 in either alphabet or hexadecimal digits under `val_json_bytes`"),
     Kind("date", times.date_kind, _EXACT,
          "`2024-02-29`, within bounds; that a date is past or future is checked afterwards"),
     Kind("time", times.time_kind, _EXACT,
