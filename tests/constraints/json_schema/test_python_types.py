@@ -66,7 +66,7 @@ COMPILER = Compiler(Vocabulary([bytes([i]) for i in range(256)] + [None], eos_to
 REFUSED = {  # no JSON is ever read as one
     "callable", "callable int", "type", "tuples", "days", "literal enum", "literal enums", "literal bytes", "literal nothing",
     "set of lists", "set of dicts", "set of models", "set of points", "dict literal int", "dict tuple", "dict none",
-    "dict literal enum", "color tags",
+    "dict literal enum", "color tags", "never",
 }  # fmt: skip
 TELLING = '0129-:T.,]}"ab'  # bytes that lead on through dates, numbers and ends
 
@@ -242,6 +242,10 @@ CASES: list[tuple[Any, ...]] = [
     (Fraction,['"1/2"','0.5','3'],['"1/0"'],),
     (datetime.datetime,['"2024-01-01T00:00:00Z"','"2024-01-01T00:00:00.123456+02:00"','"2024-01-01T00:00"'],['"2016-12-31T23:59:60Z"'],),
     (int|Callable,['1'],),
+    (TYPES["placed"],['[1]','[1,2,3]'],['[]','{"a":1}','[1,-2]'],),
+    (TYPES["collected"],['[]','["2024-02-29","2024-01-01"]'],['{}','[1]'],),
+    (TYPES["unpacked"],['{"a":"x"}','{"x":2,"a":"x","b":"2024-02-29"}'],['{}','{"a":"x","c":1}'],),
+    (TYPES["keyed"],['{}','{"a":2,"x":"y"}'],['{"x":"yyy"}','{"x":1}'],),
 ]  # fmt: skip
 
 
