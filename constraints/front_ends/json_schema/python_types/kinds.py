@@ -37,8 +37,8 @@ _ENTRIES = (
          "`true` and `false`; none of the strings and numbers that Pydantic takes for them"),
     Kind("int", scalars.integer, _EXACT, "integers, with bounds and `multiple_of`"),
     Kind("float", scalars.floating, _EXACT,
-         "numbers, with bounds and `multiple_of`; no NaN and no infinity, which JSON lacks. Of 17 digits and more one may lie within "
-         "an exclusive bound as it is written, and be rejected as it is read: rounded to the bound"),
+         "numbers, with bounds and `multiple_of`; no NaN and no infinity, which JSON lacks. One of 17 digits and more may lie "
+         "within an exclusive bound as it is written, and be rejected as it is read: rounded to the bound"),
     Kind("decimal", scalars.decimal, _EXACT,
          "numbers, and strings of digits. A string that is compared with a bound or a step is spelled as a number is; "
          "numbers only where digits are not counted in total and at most four places are wanted"),
