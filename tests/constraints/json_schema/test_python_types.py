@@ -77,6 +77,16 @@ class Broken:
         raise ImportError("a library that is not here")
 
 
+class BrokenWhenTold:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return core_schema.int_schema()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+        raise KeyError("properties")
+
+
 def walk(constraint: Constraint, seed: int, length: int) -> str:
     """A random text: bytes at random, or readable ones, and the shortest way to an end behind `length` of them."""
     rng, state, text = random.Random(seed), constraint.start(), bytearray()
@@ -146,7 +156,7 @@ def test_what_pydantic_writes_is_accepted(name: str) -> None:
         assert not is_read_again or constraint.accepts(written.encode()), written
 
 
-@pytest.mark.parametrize("type_", [Annotated[int | str, Field(strict=True)], Annotated[Literal["a"], Field(strict=True)], Broken])
+@pytest.mark.parametrize("type_", [Annotated[int | str, Field(strict=True)], Annotated[Literal["a"], Field(strict=True)], Broken, BrokenWhenTold])
 def test_whatever_pydantic_raises_for_a_type_is_told_by_a_typed_error(type_: Any) -> None:
     with pytest.raises(ConstraintError, match="no JSON schema for"):
         JsonSchema(type_)
