@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from .constraints.front_ends.tags.tools import parameters_key
 from .errors import UsageError
 from .function_parameters import behind_partials, parameters_of, with_prefix
 
 _NAME = re.compile(r"[\w.:/-]+")
-_PARAMETERS = ("parameters", "input_schema", "inputSchema")  # as OpenAI, Anthropic and the Model Context Protocol call them
 _FIRST, _COLON, _COMMA = (re.compile(rf"\s*{each}\s*") for each in (r"\{", ":", ",?"))  # what stands before JSON of an object
 ToolLike: TypeAlias = "Tool | Callable[..., Any] | Mapping[str, Any]"
 
@@ -137,8 +137,7 @@ def _tool_of_definition(definition: Mapping[str, Any]) -> Tool:
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(f'a tool definition needs a "name" of letters, digits and _ . : / -, not {name!r}')
-    parameters = next((function[key] for key in _PARAMETERS if function.get(key) is not None), None)
-    return Tool(name, function.get("description") or "", _object_schema(parameters, name))
+    return Tool(name, function.get("description") or "", _object_schema(function.get(parameters_key(function)), name))
 
 
 def _object_schema(parameters: Any, name: str) -> dict[str, Any]:

@@ -25,13 +25,14 @@ def schema_of(type_: Any) -> dict[str, Any]:
         raise _no_type(type_)
     try:
         of_type = adapter(type_)
-        core_schema = of_type.core_schema
+        return walk_of(_config_of(of_type)).whole(of_type.core_schema)
+    except (ConstraintError, RecursionError):
+        raise
     except Exception as error:  # Pydantic's own, or that of any annotation or hook of the type
         if not _is_written_type(type_):
             raise _no_type(type_) from None
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ConstraintError(f"no JSON schema for {type_!r}: {reason}", instead="a type that Pydantic describes") from None
-    return walk_of(_config_of(of_type)).whole(core_schema)
 
 
 def _config_of(of_type: TypeAdapter[Any]) -> dict[str, Any]:

@@ -48,8 +48,9 @@ class Tools(FrontEnd):
     """Replies in which tools are called, as a model writes that.
 
     tools: definitions, in OpenAI's form (`{"type": "function", "function": {"name", "parameters"}}`, flat as in its Responses
-        interface, or just `{"name", "parameters"}`), as a list or as JSON text. Custom tools too (`{"type": "custom", "name",
-        "format"}`), whose input is any text, or one of a grammar in Lark's language or of a regular expression.
+        interface, or just `{"name", "parameters"}`; the schema may also be called `input_schema` or `inputSchema`), as a list or as
+        JSON text. Custom tools too (`{"type": "custom", "name", "format"}`), whose input is any text, or one of a grammar in Lark's
+        language or of a regular expression.
     style: a name (see `styles.STYLES`) or a `ToolStyle`.
     choice: "auto" (text, with calls in it), "none" (text), "required" (one call or more), {"name": ...} (one call of that tool),
         or OpenAI's objects for these.
@@ -139,8 +140,14 @@ def _definition(tool: Any, path: str) -> ToolDefinition:
         raise ConstraintError(
             f"a name is made of letters, digits and _ . : / -, not {name!r}", path=path, keyword="name"
         )
-    path = f"{path}/function/parameters" if function is not tool else f"{path}/parameters"
-    return ToolDefinition(name, _object_schema(function.get("parameters"), path), path)
+    key = parameters_key(function)
+    path = f"{path}/function/{key}" if function is not tool else f"{path}/{key}"
+    return ToolDefinition(name, _object_schema(function.get(key), path), path)
+
+
+def parameters_key(function: Mapping[str, Any]) -> str:
+    """The member of a definition with the schema of its arguments, as OpenAI, Anthropic or the Model Context Protocol call it."""
+    return next((key for key in ("parameters", "input_schema", "inputSchema") if function.get(key) is not None), "parameters")
 
 
 def _custom_definition(tool: Mapping[str, Any], path: str) -> ToolDefinition:

@@ -79,7 +79,7 @@ from pydantic import dataclasses as pydantic_dataclasses
 from pydantic.alias_generators import to_camel
 from pydantic.experimental.pipeline import validate_as
 from pydantic_core import core_schema
-from typing_extensions import TypeAliasType, TypedDict
+from typing_extensions import TypeAliasType, TypedDict, Unpack
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -420,7 +420,7 @@ class NanModel(BaseModel):
 
 
 class Base64Model(BaseModel):
-    model_config = ConfigDict(val_json_bytes="base64")
+    model_config = ConfigDict(val_json_bytes="base64", ser_json_bytes="base64")
     a: Annotated[bytes, Field(min_length=2, max_length=4)]
 
 
@@ -549,6 +549,31 @@ def wrapped(value: Any, handler: Any) -> int:
 @validate_call
 def spend(amount: Annotated[int, Field(ge=0)], *, on: date | None = None) -> int:
     return amount
+
+
+@validate_call
+def placed(a: int, /, *rest: Annotated[int, Field(ge=0)], c: bool = True) -> int:
+    return a
+
+
+@validate_call
+def collected(*each: date) -> int:
+    return len(each)
+
+
+@validate_call
+def keyed(a: int = 1, **others: Annotated[str, Field(max_length=2)]) -> int:
+    return a
+
+
+@validate_call
+def unpacked(x: int = 1, **others: Unpack[Partial]) -> int:
+    return x
+
+
+@validate_call
+def never(a: int, /, *, b: int) -> int:
+    return a
 
 
 class Shape(BaseModel):
@@ -729,7 +754,7 @@ TYPES: dict[str, Any] = {
     "shapes": list[AnyShape], "page": Page[Number, date], "page of shapes": Page[str, AnyShape], "rooted": Rooted, "linked": Linked, "keywords": Keywords,
     "dict of models": dict[str, Plain], "movie": Movie, "partial": Partial, "strict dict": StrictDict, "open dict": OpenDict, "extra items": ExtraItems, "closed items": ClosedItems, "old movie": OldMovie,
     "point": Point, "hidden": Hidden, "closed point": ClosedPoint, "checking": Checking, "post init data": PostInitData,
-    "function": spend,
+    "function": spend, "placed": placed, "collected": collected, "keyed": keyed, "unpacked": unpacked, "never": never,
     # validators and others
     "custom": Custom, "after": Annotated[int, AfterValidator(must_be_even)], "before int": Annotated[int, BeforeValidator(int)], "wrap": Annotated[int, WrapValidator(wrapped)],
     "plain validator": Annotated[int, PlainValidator(int)], "skip": SkipValidation[int], "as any": SerializeAsAny[Plain], "with schema": Annotated[int, WithJsonSchema({"type": "integer", "minimum": 3})],

@@ -181,6 +181,22 @@ def test_all_subsets_of_random_conditions(order: str) -> None:
             assert constraint.accepts(json.dumps(dict(members), separators=(",", ":"))) == (value in valid), (seed, members)
 
 
+@order
+def test_conditions_that_are_met_before_members_in_any_order(order: str) -> None:
+    """What is left behind `a` and `b` asks nothing of the names that are not declared."""
+    either = [
+        {"dependentRequired": {"b": ["b"], "d": ["b"]}},
+        {"oneOf": [{"dependentSchemas": {"b": {"required": ["d"]}}}, {"required": ["a"]}]},
+        {"properties": {"a": {"pattern": "a"}}},
+    ]
+    others = [{"anyOf": either}, {"anyOf": [{"dependencies": {"b": ["ab"]}}]}, {"properties": {"b": {}}}]
+    constraint = COMPILER.compile(JsonSchema({"properties": {"a": {}}, "allOf": others}, property_order=order))
+    for text in ("{}", '{"d":1}', '{"b":1,"ab":1}', '{"b":1,"ab":1,"d":1}', '{"a":1,"d":1}', '{"a":"xa","d":1}', "5"):
+        assert constraint.accepts(text), text
+    for text in ('{"b":1}', '{"a":"x","d":1}', '{"a":"x","b":1,"d":1}'):
+        assert not constraint.accepts(text), text
+
+
 def every_object() -> Iterator[tuple[tuple[str, int], ...]]:
     for present in itertools.product((None, 1, 2), repeat=5):
         yield tuple((name, value) for name, value in zip("abcde", present, strict=True) if value is not None)

@@ -290,7 +290,7 @@ def test_a_word_that_is_no_keyword_is_noted_once_with_its_first_place() -> None:
     [
         ("typ", "'type'"), ("propertes", "'properties'"), ("reqiured", "'required'"), ("additionalproperties", "'additionalProperties'"),
         ("maxlength", "'maxLength'"), ("enums", "'enum'"), ("minimun", "'minimum'"), ("$def", "'$defs'"), ("ref", "'$ref'"),
-        ("nullable", '"null" among the types'), ("x-order", None), ("name", None), ("mode", None), ("i", None), ("", None), ("values", None),
+        ("nullable", '"null" among the types'), ("x-order", None), ("name", None), ("mode", None), ("i", None), ("", None), ("note", None), ("values", None),
     ],
 )  # fmt: skip
 def test_what_a_word_that_is_no_keyword_may_be_meant_to_be(word: str, meant: str | None) -> None:

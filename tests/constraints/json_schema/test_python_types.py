@@ -66,7 +66,7 @@ COMPILER = Compiler(Vocabulary([bytes([i]) for i in range(256)] + [None], eos_to
 REFUSED = {  # no JSON is ever read as one
     "callable", "callable int", "type", "tuples", "days", "literal enum", "literal enums", "literal bytes", "literal nothing",
     "set of lists", "set of dicts", "set of models", "set of points", "dict literal int", "dict tuple", "dict none",
-    "dict literal enum", "color tags",
+    "dict literal enum", "color tags", "never",
 }  # fmt: skip
 TELLING = '0129-:T.,]}"ab'  # bytes that lead on through dates, numbers and ends
 
@@ -75,6 +75,16 @@ class Broken:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         raise ImportError("a library that is not here")
+
+
+class BrokenWhenTold:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return core_schema.int_schema()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+        raise KeyError("properties")
 
 
 def walk(constraint: Constraint, seed: int, length: int) -> str:
@@ -146,7 +156,7 @@ def test_what_pydantic_writes_is_accepted(name: str) -> None:
         assert not is_read_again or constraint.accepts(written.encode()), written
 
 
-@pytest.mark.parametrize("type_", [Annotated[int | str, Field(strict=True)], Annotated[Literal["a"], Field(strict=True)], Broken])
+@pytest.mark.parametrize("type_", [Annotated[int | str, Field(strict=True)], Annotated[Literal["a"], Field(strict=True)], Broken, BrokenWhenTold])
 def test_whatever_pydantic_raises_for_a_type_is_told_by_a_typed_error(type_: Any) -> None:
     with pytest.raises(ConstraintError, match="no JSON schema for"):
         JsonSchema(type_)
@@ -242,6 +252,10 @@ CASES: list[tuple[Any, ...]] = [
     (Fraction,['"1/2"','0.5','3'],['"1/0"'],),
     (datetime.datetime,['"2024-01-01T00:00:00Z"','"2024-01-01T00:00:00.123456+02:00"','"2024-01-01T00:00"'],['"2016-12-31T23:59:60Z"'],),
     (int|Callable,['1'],),
+    (TYPES["placed"],['[1]','[1,2,3]'],['[]','{"a":1}','[1,-2]'],),
+    (TYPES["collected"],['[]','["2024-02-29","2024-01-01"]'],['{}','[1]'],),
+    (TYPES["unpacked"],['{"a":"x"}','{"x":2,"a":"x","b":"2024-02-29"}'],['{}','{"a":"x","c":1}'],),
+    (TYPES["keyed"],['{}','{"a":2,"x":"y"}'],['{"x":"yyy"}','{"x":1}'],),
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maskwright.constraints import Tools, ToolStyle
+from maskwright.constraints import ConstraintError, Tools, ToolStyle
 from maskwright.constraints.front_ends.tags.arguments import as_json
 
 from .tool_cases import PLAIN, compiled, parsed_calls
@@ -88,3 +88,12 @@ def test_bounded_strings_end_where_free_ones_do(end: str) -> None:
                 reply = f"@f({key}={value}{end})"
                 assert constraint.accepts(reply) == is_first, reply
                 assert not is_first or parsed_calls(constraint, reply) == [("f", {key: value})], reply
+
+
+@pytest.mark.parametrize("key", ["parameters", "input_schema", "inputSchema"])
+def test_the_schema_of_arguments_by_the_names_of_other_interfaces(key: str) -> None:
+    tool = {"name": "f", key: {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}}
+    (definition,) = Tools([tool]).tools
+    assert json.loads(definition.parameters) == tool[key]
+    with pytest.raises(ConstraintError, match=f"#/tools/0/{key}"):
+        Tools([{"name": "f", key: {"type": "array"}}])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from .keyword_table import KEYWORDS, TYPE_NAMES
 
-_SHORTEST = 3  # of shorter words nearly any is near another
+_SHORTEST = 3  # letters of what two words have in common; of shorter keywords (`not`, `if`) nearly any word is near
 _OTHER_WORDS = {  # of OpenAPI 3.0, and of draft 3
     "nullable": '"null" among the types', "divisibleBy": "'multipleOf'", "extends": "'allOf'", "disallow": "'not'",
 }  # fmt: skip
@@ -43,7 +43,7 @@ def _shortened(word: str) -> Iterator[str]:
 
 _NEAR = {
     each: name
-    for name in sorted((name for name in KEYWORDS if not name.startswith("x-")), key=len, reverse=True)
+    for name in sorted((name for name in KEYWORDS if not name.startswith("x-") and len(name) > _SHORTEST), key=len, reverse=True)
     for each in _shortened(name.lower())
     if len(each) >= _SHORTEST
 }

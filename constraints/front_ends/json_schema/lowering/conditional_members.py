@@ -238,7 +238,7 @@ class ConditionalMembers:
             return EMPTY
         level = levels[start]
         if self._members[level].position == LAST:
-            return self._node_in_any_order(frozenset((diagram,)), frozenset(levels[start:]))
+            return self._node_in_any_order(frozenset((diagram,)) - {TRUE}, frozenset(levels[start:]))
         known = self._ordered.get((diagram, start))
         if known is None:
             self._diagrams.spend(_STEPS)

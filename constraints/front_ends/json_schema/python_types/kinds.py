@@ -37,7 +37,8 @@ _ENTRIES = (
          "`true` and `false`; none of the strings and numbers that Pydantic takes for them"),
     Kind("int", scalars.integer, _EXACT, "integers, with bounds and `multiple_of`"),
     Kind("float", scalars.floating, _EXACT,
-         "numbers, with bounds and `multiple_of`; no NaN and no infinity, which JSON lacks"),
+         "numbers, with bounds and `multiple_of`; no NaN and no infinity, which JSON lacks. One of 17 digits and more may lie "
+         "within an exclusive bound as it is written, and be rejected as it is read: rounded to the bound"),
     Kind("decimal", scalars.decimal, _EXACT,
          "numbers, and strings of digits. A string that is compared with a bound or a step is spelled as a number is; "
          "numbers only where digits are not counted in total and at most four places are wanted"),
@@ -47,7 +48,7 @@ _ENTRIES = (
          "strings, with lengths in code points, and patterns in the dialect of the engine: Rust's, or Python's for "
          "`regex_engine='python-re'` and compiled patterns. With `strip_whitespace`: strings that have none to strip"),
     Kind("bytes", scalars.byte_string, _EXACT,
-         "strings, with lengths in bytes of UTF-8; base64 or hexadecimal digits under `val_json_bytes`"),
+         "strings, with lengths in bytes of UTF-8; base64 in either alphabet or hexadecimal digits under `val_json_bytes`"),
     Kind("date", times.date_kind, _EXACT,
          "`2024-02-29`, within bounds; that a date is past or future is checked afterwards"),
     Kind("time", times.time_kind, _EXACT,
@@ -97,7 +98,8 @@ _ENTRIES = (
     Kind("dataclass-field", members.field, _EXACT, _SAME),
     Kind("named-tuple", members.named_tuple, _EXACT, "arrays"),
     Kind("named-tuple-field", members.field, _EXACT, _SAME),
-    Kind("arguments", members.arguments, _EXACT, "objects; arrays where an argument has no name to be passed by"),
+    Kind("arguments", members.arguments, _EXACT,
+         "objects, with what `**` collects; arrays where an argument has no name to be passed by"),
     Kind("arguments-v3", members.arguments, _EXACT, "the same"),
     Kind("call", members.call, _AFTERWARDS,
          "those of the arguments; the function can reject, unless it makes a named tuple"),

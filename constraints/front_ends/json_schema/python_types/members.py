@@ -186,23 +186,42 @@ def named_tuple(walk: Walk, node: CoreNode) -> Schema:
         return _by_place(walk, [(each["name"], each) for each in node["fields"]])
 
 
-def _by_place(walk: Walk, fields: list[tuple[str, CoreNode]]) -> Schema:
-    """An array with the values of some fields in their order."""
+def _by_place(walk: Walk, fields: list[tuple[str, CoreNode]], rest: CoreNode | None = None) -> Schema:
+    """An array with the values of some fields in their order, and behind them as many as there are of `rest`."""
     items, needed = [], 0
     for index, (name, each) in enumerate(fields):
         with walk.member(name):
             items.append(walk.schema(each))
         needed = index + 1 if _is_required(walk, each, True) else needed
-    out: Schema = {"type": "array"} | ({"prefixItems": items} if items else {})
-    return out | {"minItems": needed, "maxItems": len(items)}
+    out: Schema = {"type": "array"} | ({"prefixItems": items} if items else {}) | {"minItems": needed}
+    return out | ({"maxItems": len(items)} if rest is None else {"items": walk.schema(rest)})
 
 
 def arguments(walk: Walk, node: CoreNode) -> Schema:
     """The arguments of a function: an object, or an array where some can be given by their place only."""
-    listed = [{"type": "model-field", **each} for each in node["arguments_schema"]]
-    if any(each.get("mode") == "positional_only" for each in listed):
-        return _by_place(walk, [(each["name"], each) for each in listed if each.get("mode") != "keyword_only"])
-    return members(walk, {}, [(each["name"], each) for each in listed if not each.get("mode", "").startswith("var_")])
+    given = [{"type": "model-field", **each} for each in node["arguments_schema"]]
+    listed = [each for each in given if not each.get("mode", "").startswith("var_")]
+    others = {each["mode"]: each["schema"] for each in given if each not in listed}  # of arguments-v3
+    rest = node.get("var_args_schema", others.get("var_args"))
+    if any(each.get("mode") == "positional_only" for each in listed) or (rest is not None and not listed):
+        for each in listed:
+            if each.get("mode") == "keyword_only" and _is_required(walk, each, True):
+                raise walk.refuse(f"an argument before it has no name, so no JSON has {each['name']}", "arguments with names")
+        return _by_place(walk, [(each["name"], each) for each in listed if each.get("mode") != "keyword_only"], rest)
+    kind = node.get("var_kwargs_mode") or next((mode.removeprefix("var_kwargs_") for mode in others if "kwargs" in mode), "")
+    keywords = node.get("var_kwargs_schema", others.get(f"var_kwargs_{kind}"))
+    return _with_keywords(walk, members(walk, {}, [(each["name"], each) for each in listed]), keywords, kind.replace("-", "_"))
+
+
+def _with_keywords(walk: Walk, schema: Schema, keywords: CoreNode | None, kind: str) -> Schema:
+    """A schema of arguments with those that `**` collects: each of one type, or the members of a typed dictionary."""
+    if keywords is None:
+        return schema
+    if kind != "unpacked_typed_dict":
+        return schema | {"additionalProperties": walk.schema(keywords) or True}
+    told = walk.resolved(walk.schema(keywords))
+    required = [*schema.get("required", ()), *told.get("required", ())]
+    return schema | {"properties": schema["properties"] | told["properties"]} | ({"required": required} if required else {})
 
 
 def call(walk: Walk, node: CoreNode) -> Schema:

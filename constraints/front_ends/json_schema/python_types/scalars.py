@@ -115,7 +115,8 @@ def _is_plain(text: str, dialect: str) -> bool:
 def byte_string(walk: Walk, node: CoreNode) -> Schema:
     mode, low, high = walk.config.get("val_json_bytes", "utf8"), node.get("min_length") or 0, node.get("max_length")
     if mode == "base64":
-        return {"type": "string", "pattern": f"^{base64_pattern('A-Za-z0-9+/', low, high)}$"}
+        either = (base64_pattern(digits, low, high) for digits in ("A-Za-z0-9+/", r"A-Za-z0-9_\-"))  # Pydantic writes the second
+        return {"type": "string", "pattern": f"^(?:{'|'.join(either)})$"}
     if mode == "hex":
         return {"type": "string", "pattern": f"^(?:{_HEX}{_HEX}){{{low},{'' if high is None else high}}}$"}
     return {"type": "string"} | utf8_length(low, high)
