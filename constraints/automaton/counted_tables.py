@@ -29,7 +29,6 @@ from .nodes import EMPTY, FAIL, intern_node, wide
 from .tables import DEAD, UNKNOWN, Fault, Tables, tables_at
 
 ALWAYS = 1 << 29  # counts that are alike, where the last one stays
-NO_ROOM = -1  # instead of the number of rows in use
 
 
 class Table(IntEnum):
@@ -89,26 +88,21 @@ def uncounted_order(next_: NDArray[np.int32], counts: NDArray[np.uint8], order: 
 
 @entry(
     next_="const int32[:,:]", counts="const uint8[:,:]", accepts="const uint8[:]", order="const int32[:]",
-    rows="int32[:,:]", row_of="int32[:]", run="int32[:]",
+    rows="int32[:,:]", row_of="int32[:]", run="int32[:]", done="int64[:]",
 )  # fmt: skip
 def count_distances(
     next_: NDArray[np.int32], counts: NDArray[np.uint8], accepts: NDArray[np.uint8], order: NDArray[np.int32],
-    low: int, high: int, rows: NDArray[np.int32], row_of: NDArray[np.int32], run: NDArray[np.int32],
-) -> tuple[int, int, int]:
-    """(rows in use, places in use, ALIKE) of texts with `low` to `high` counts; high: UNBOUNDED for no bound, and rows[0] has
-    the distances without bounds then. (NO_ROOM, 0, 0) when `rows` are too few.
+    low: int, most: int, rows: NDArray[np.int32], row_of: NDArray[np.int32], run: NDArray[np.int32], done: NDArray[np.int64],
+) -> None:
+    """Go on with the distances of texts with at least `low` counts, for `most` counts at the most, as far as there are rows.
 
-    rows: [_, states] distances in bytes, INFINITE where there is none; row_of, run: of each place, the last one first.
+    rows: [_, states] distances in bytes, INFINITE where there is none; row_of, run: of each place, the last one first. done: rows
+    in use, places in use, ALIKE, the next count, negative when all are done.
     """
-    rows_used, places, alike, last = 0, 0, wide(low), wide(high)
-    if high < 0:
-        row_of[0], run[0], last = 0, ALWAYS, wide(low)
-        rows_used, places = 1, 1
+    rows_used, places, alike, count = wide(done[0]), wide(done[1]), wide(done[2]), wide(done[3])
     before = np.full(next_.shape[0], INFINITE, np.int32)  # the distances behind one more count
-    count = last - places
-    while count >= 0:
-        if rows_used == len(rows):
-            return NO_ROOM, 0, 0
+    end = count - most
+    while count >= 0 and count > end and rows_used < len(rows):
         after = rows[row_of[places - 1]] if places > 0 else before
         distances_before(next_, counts, accepts, order, after, count >= low, rows[rows_used])
         is_same = places > 0 and are_equal(rows[rows_used], after)
@@ -121,7 +115,7 @@ def count_distances(
         row_of[places], run[places] = (row_of[places - 1] if is_same else rows_used), min(following, ALWAYS)
         rows_used += 0 if is_same else 1
         places, count = places + 1, count - 1
-    return rows_used, places, alike
+    done[0], done[1], done[2], done[3] = rows_used, places, alike, count
 
 
 @inner

@@ -33,7 +33,7 @@ from ..grammar.source import Limits
 from ..grammar.stopwatch import Stopwatch, hold
 from . import counted_tables, determinize
 from .automaton_loops import measure
-from .counted_tables import HEADER, NO_ROOM, Table
+from .counted_tables import HEADER, Table
 from .finite_automata import (
     AUTOMATON_CACHE,
     FiniteAutomaton,
@@ -47,6 +47,8 @@ from .machine import Machine
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
 MOST_IN_VAIN = 5  # of those that may turn out to have more: what comes then is not tried
+TRANSITIONS_AT_ONCE = 5_000_000  # that are followed between two looks at the clock, some 10 ms
+SECONDS_OF_TRANSITION = 2e-7  # to minimise an automaton, for each of its transitions
 DISTANCES_PER_STATE = 100  # so many distances may a table have for each state that it may have
 _BOOLEAN = (Kind.BOTH, Kind.NEGATE)
 
@@ -141,9 +143,12 @@ class Intersections:
         for other in others:
             self._stopwatch.check()
             whole, _ = product(whole, other, self._most_states, self._stopwatch.check)
-            self._stopwatch.check()
-            whole = minimized(whole)
+            whole = self._minimized(whole)
         return whole
+
+    def _minimized(self, automaton: FiniteAutomaton) -> FiniteAutomaton:
+        self._stopwatch.check(ahead=SECONDS_OF_TRANSITION * automaton.next.size)
+        return minimized(automaton)
 
     def _automaton(self, node: Node) -> FiniteAutomaton:
         """The minimal automaton of a node."""
@@ -168,7 +173,7 @@ class Intersections:
 
     def _found(self, node: Node) -> FiniteAutomaton:
         start = int(self._machine.call(determinize.start_state, node))
-        return minimized(determinized(self._machine, start, self._most_states, self._stopwatch.check))
+        return self._minimized(determinized(self._machine, start, self._most_states, self._stopwatch.check))
 
     def _counted(self, operands: list[Node]) -> Counted | None:
         """The repetition that is counted, if there is one; it is taken out of the operands, and so are all of the same body."""
@@ -229,20 +234,26 @@ class Intersections:
         if low > 0 or high != UNBOUNDED:
             is_ordered = counted_tables.uncounted_order(whole.next, counts, order)
             assert is_ordered, "a copy has no loops"
-        while True:
-            rows = np.empty((room, whole.num_states), np.int32)
-            if high == UNBOUNDED:
-                measure(whole.next, whole.accepts, rows[0])
-                rows[0][rows[0] < 0] = INFINITE
-            row_of, run = (np.empty(room + low + 1, np.int32) for _ in range(2))
-            used, places, alike = counted_tables.count_distances(
-                whole.next, counts, whole.accepts, order, low, high, rows, row_of, run
-            )
-            if used != NO_ROOM:
-                return rows[:used], row_of[:places][::-1], run[:places][::-1], alike
-            if room == most:
-                raise TooManyStates
-            room = min(8 * room, most)
+        rows = np.empty((room, whole.num_states), np.int32)
+        row_of, run = (np.empty(room + low + 1, np.int32) for _ in range(2))
+        done = np.array([0, 0, low, high], np.int64)
+        if high == UNBOUNDED:
+            measure(whole.next, whole.accepts, rows[0])
+            rows[0][rows[0] < 0] = INFINITE
+            row_of[0], run[0], done[:] = 0, counted_tables.ALWAYS, (1, 1, low, low - 1)
+        at_once = max(TRANSITIONS_AT_ONCE // whole.next.size, 1)
+        while done[3] >= 0:
+            if done[0] == room:
+                if room == most:
+                    raise TooManyStates
+                larger = min(2 * room, most)
+                rows = np.concatenate([rows, np.empty((larger - room, whole.num_states), np.int32)])
+                row_of, run = (np.append(each, np.empty(larger - room, np.int32)) for each in (row_of, run))
+                room = larger
+            counted_tables.count_distances(whole.next, counts, whole.accepts, order, low, at_once, rows, row_of, run, done)
+            self._stopwatch.check()
+        used, places, alike, _ = done.tolist()
+        return rows[:used], row_of[:places][::-1], run[:places][::-1], alike
 
 
 def _complemented(grammar: Grammar, depths: NDArray[np.int32]) -> set[Node]:

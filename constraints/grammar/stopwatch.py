@@ -65,9 +65,9 @@ class Stopwatch:
     def __init__(self, limits: Spending, what: str) -> None:
         self._beginning, self._limit, self._what = beginning(), limits.seconds, what
 
-    def check(self) -> None:
-        """Raises `ConstraintLimit` when the time is over."""
-        if is_over(*self._beginning, self._limit):
+    def check(self, ahead: float = 0.0) -> None:
+        """Raises `ConstraintLimit` when the time is over; ahead: or will be, by what takes so many seconds and cannot look."""
+        if is_over(*self._beginning, self._limit - ahead):
             raise ConstraintLimit(f"{self._what} takes too long", limit="seconds", value=self._limit)
 
 

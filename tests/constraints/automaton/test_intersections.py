@@ -21,6 +21,7 @@ from maskwright.constraints import (
     Limits,
     Vocabulary,
 )
+from maskwright.constraints.automaton import intersections
 from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.runtime.constraint import FINISHED, as_token_ids
 
@@ -165,6 +166,35 @@ def test_what_one_pattern_says_meets_no_limit_inside_of_a_text() -> None:
     assert any("left out" in note for note in constraint.notes)
     for seed in range(20):
         assert re.fullmatch(pattern, finished(constraint, random.Random(seed), 25))
+
+
+@pytest.mark.parametrize("pattern", ["^(?!.*a.{9}b)(?=.*c).*$", r"^(?!.*\bfoo\b.{8}x)(?!.*y.{7}z).*$"])
+def test_a_complement_of_intersections_is_a_table_or_refused(compiler: Compiler, pattern: str) -> None:
+    """A search in it must not give up, so that it would meet its limit inside of a text."""
+    schema = JsonSchema({"properties": {"x": {"type": "string", "not": {"pattern": pattern}}}})
+    with pytest.raises(ConstraintLimit, match="search_states") as caught:
+        Compiler(compiler.vocabulary, Limits(search_states=300)).compile(schema)
+    assert caught.value.path == "#/properties/x/not" and caught.value.keyword == "not pattern"
+    constraint = compiler.compile(JsonSchema({"type": "string", "not": {"pattern": "^(?!.*ab)(?=.*c).*$"}}))
+    for seed in range(10):
+        text = json.loads(finished(constraint, random.Random(seed), 25))
+        assert not re.search("^(?!.*ab)(?=.*c).*$", text)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 3), (2, 2), (1, 200), (190, 200), (70, None)])
+def test_distances_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch, low: int, high: int | None) -> None:
+    """Whatever is counted in one call, the table is the same."""
+    schema = {"type": "string", "pattern": "^(..)*x", "minLength": low} | ({} if high is None else {"maxLength": high})
+    vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])
+    whole = Compiler(vocabulary).compile(JsonSchema(schema))
+    monkeypatch.setattr(intersections, "TRANSITIONS_AT_ONCE", 1)
+    pieces = Compiler(vocabulary).compile(JsonSchema(schema))
+    for length in {0, 1, low, low + 1, (high or 90) - 1, high or 90, (high or 90) + 1}:
+        for text in ("x" * length, "a" * (length - 1) + "x"):
+            ways = [one.advance_bytes(one.start(), f'"{text}'.encode()) for one in (whole, pieces)]
+            assert [way is None for way in ways] == [ways[0] is None] * 2
+            if ways[0] is not None and ways[1] is not None:
+                assert whole.min_tokens(ways[0]) == pieces.min_tokens(ways[1])
 
 
 def test_words_are_excluded_one_after_another(compiler: Compiler) -> None:
