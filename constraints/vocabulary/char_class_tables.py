@@ -19,7 +19,7 @@ from ..base.kinds import KEYS_APART
 from ..base.utf8 import Ranges, byte_tree, transitions
 from ..numba_support.jit import entry
 from .trie import TokenTrie
-from .vocabulary import TOKEN_OPEN, Vocabulary
+from .vocabulary import TOKEN_OPEN
 
 MAX_SLICE = 48  # characters; longer tokens are few
 
@@ -93,18 +93,27 @@ class Exits:
         num_tokens = trie.token_offsets.size - 1
         end, chars = np.zeros(num_tokens, np.int32), np.zeros(num_tokens, np.int32)
         _fill_prefixes(table, trie.token_offsets, trie.token_bytes, end, chars)
-        data, offsets = trie.token_bytes.tobytes(), trie.token_offsets.tolist()
-        spans = zip(offsets, offsets[1:], end.tolist(), strict=False)
-        suffixes = [data[start + length : stop] or None for start, stop, length in spans]
-        suffixes = [None if suffix is None or suffix[0] in ambiguous + TOKEN_OPEN else suffix for suffix in suffixes]
-        ids = np.flatnonzero([suffix is not None for suffix in suffixes]).astype(np.int32)
+        begin, stop = trie.token_offsets[:-1] + end, trie.token_offsets[1:]  # of the suffixes
+        is_exit = begin < stop
+        is_exit[is_exit] = ~np.isin(trie.token_bytes[begin[is_exit]], np.frombuffer(ambiguous + TOKEN_OPEN, np.uint8))
+        ids = np.flatnonzero(is_exit).astype(np.int32)
         by_prefix = ids[np.argsort(-chars[ids], kind="stable")]
-        is_exit = np.zeros(num_tokens, np.bool_)
-        is_exit[ids] = True
-        inside = _inside(table, trie)[0]
-        left_out = inside | _all_of(is_exit, trie)
-        of_suffixes, rest = TokenTrie.build(Vocabulary(suffixes)), SubTrie.without(left_out, trie)
+        left_out = _inside(table, trie)[0] | _all_of(is_exit, trie)
+        of_suffixes = _trie_of_parts(ids, begin, stop, trie)
+        rest = SubTrie.without(left_out, trie)
         return cls(of_suffixes, _read_only(by_prefix), _read_only(chars[by_prefix]), rest)
+
+
+def _trie_of_parts(ids: NDArray[np.int32], begin: NDArray[np.int32], stop: NDArray[np.int32], trie: TokenTrie) -> TokenTrie:
+    """The trie of parts of the tokens `ids`. begin, stop: int32 [V], where the part of each token is in the trie's bytes."""
+    is_chosen = np.zeros(begin.size, np.bool_)
+    is_chosen[ids] = True
+    data = trie.token_bytes.tobytes()
+    parts = {i: data[start:end] for i, start, end in zip(ids.tolist(), begin[ids].tolist(), stop[ids].tolist(), strict=True)}
+    order = sorted(trie.order[is_chosen[trie.order]].tolist(), key=parts.__getitem__)  # many of which are in order
+    offsets = np.zeros(begin.size + 1, np.int32)
+    np.cumsum(np.where(is_chosen, stop - begin, 0), out=offsets[1:])
+    return TokenTrie.of_spellings(np.array(order, np.int32), offsets, np.frombuffer(b"".join(parts.values()), np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
