@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -23,6 +24,9 @@ class Matcher(Protocol):
 
     def mask(self) -> None:
         """Compute the mask of the next token."""
+
+    def allowed(self) -> NDArray[np.int64]:
+        """The tokens of the mask that was computed last, EOS among them."""
 
     def accept(self, token_id: int) -> bool:
         """Read a token; False when it is not allowed."""
@@ -76,7 +80,10 @@ class MaskwrightMatcher:
         self.constraint, self._state = constraint, constraint.start()
 
     def mask(self) -> None:
-        self.constraint.mask(self._state)
+        self._mask = self.constraint.mask(self._state)
+
+    def allowed(self) -> NDArray[np.int64]:
+        return _token_ids(self._mask)
 
     def accept(self, token_id: int) -> bool:
         after = self.constraint.advance(self._state, token_id)
@@ -121,6 +128,9 @@ class _LlguidanceMatcher:
     def mask(self) -> None:
         self._arrays.fill_next_token_bitmask(self._matcher, self._bitmask, 0)
 
+    def allowed(self) -> NDArray[np.int64]:
+        return _token_ids(self._bitmask)
+
     def accept(self, token_id: int) -> bool:
         return bool(self._matcher.consume_token(token_id))
 
@@ -157,6 +167,9 @@ class _XgrammarMatcher:
     def mask(self) -> None:
         self._matcher.fill_next_token_bitmask(self._bitmask, 0)
 
+    def allowed(self) -> NDArray[np.int64]:
+        return _token_ids(self._bitmask.numpy())
+
     def accept(self, token_id: int) -> bool:
         return bool(self._matcher.accept_token(token_id))
 
@@ -192,6 +205,9 @@ class _OutlinesMatcher:
     def mask(self) -> None:
         self._guide.write_mask_into(self._bitmask.ctypes.data, self._bitmask.size, self._bitmask.itemsize)
 
+    def allowed(self) -> NDArray[np.int64]:
+        return _token_ids(self._bitmask)
+
     def accept(self, token_id: int) -> bool:
         try:
             self._guide.advance(token_id, return_tokens=False)
@@ -224,11 +240,53 @@ class _GlrmaskMatcher:
     def mask(self) -> None:
         self._state.fill_mask(self._bitmask)
 
+    def allowed(self) -> NDArray[np.int64]:
+        return _token_ids(self._bitmask)
+
     def accept(self, token_id: int) -> bool:
         return bool(self._state.commit_token(token_id))
 
     def finished(self) -> bool:
         return bool(self._state.is_accepting())
+
+
+class Maskforge:
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        import maskforge
+        from maskforge import _native as library
+
+        self.name = f"maskforge {maskforge.__version__}"
+        self._compiler = library.Compiler.without_cache()
+        tokens, eos = _text_tokens(tokenizer)
+        vocabulary = library.PyVocabulary.from_id_ordered_tokens([tokens.get(i) for i in range(len(tokenizer))], eos)
+        self._vocabulary = library.CompiledVocabulary.from_vocabulary(vocabulary)
+        self._error = library.MaskforgeError
+
+    def compile(self, schema: str) -> Callable[[], Matcher]:
+        bound = self._compiler.compile_json_schema(schema).bind(self._vocabulary)
+        bitmask = bytearray(4 * bound.mask_word_count())
+        return lambda: _MaskforgeMatcher(bound.start_session(), bitmask, self._error)
+
+
+class _MaskforgeMatcher:
+    def __init__(self, session: Any, bitmask: bytearray, error: type[Exception]) -> None:
+        self._session, self._bitmask, self._error = session, bitmask, error
+
+    def mask(self) -> None:
+        self._session.write_mask(self._bitmask)
+
+    def allowed(self) -> NDArray[np.int64]:
+        return _token_ids(np.frombuffer(self._bitmask, np.uint8))
+
+    def accept(self, token_id: int) -> bool:
+        try:
+            self._session.advance(token_id)
+        except self._error:
+            return False
+        return not self._session.is_dead()
+
+    def finished(self) -> bool:
+        return bool(self._session.is_accepting())
 
 
 ENGINES: dict[str, Callable[[PreTrainedTokenizerFast], Engine]] = {
@@ -239,6 +297,7 @@ ENGINES: dict[str, Callable[[PreTrainedTokenizerFast], Engine]] = {
     "xgrammar-compliant": lambda tokenizer: Xgrammar(tokenizer, strict=False),
     "outlines-core": Outlines,
     "glrmask": Glrmask,
+    "maskforge": Maskforge,
 }
 
 
@@ -247,6 +306,11 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token=_eos(folder))
+
+
+def _token_ids(bitmask: NDArray[Any]) -> NDArray[np.int64]:
+    """The tokens whose bits are set."""
+    return np.flatnonzero(np.unpackbits(bitmask.reshape(-1).view(np.uint8), bitorder="little"))
 
 
 def _eos(folder: Path) -> str:

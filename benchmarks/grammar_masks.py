@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
     parser.add_argument("--out", type=result_file, help="write all figures here as JSON")
     arguments = parser.parse_args()
+    arguments.walks = 0
     arguments.batch = arguments.rounds * len(arguments.languages)
     tokenizer = load_tokenizer(arguments.tokenizer)
 

@@ -1,7 +1,8 @@
 """Measure one engine on a list of schemas, in a process of its own: `masks.py` starts it and survives whatever happens here.
 
-Reads one JSON object from standard input, {"engine", "tokenizer", "seconds", "gigabytes", "cases"}; writes one JSON line with the
-engine's name, then one for each case. The kernel ends the process when a case takes more than `seconds` of processor time: no
+Reads one JSON object from standard input, {"engine", "tokenizer", "seconds", "gigabytes", "walks", "cases"}; writes one JSON line
+with the engine's name and the seconds that loading the tokenizer took, then one for each case. For a cold start ("is_cold_start",
+"schema") it makes one mask and ends. The kernel ends the process when a case takes more than `seconds` of processor time: no
 handler is involved, so compiled code of any engine is stopped too.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import json
+import random
 import resource
 import signal
 import sys
@@ -16,9 +18,12 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 from engines import ENGINES, MaskwrightMatcher, Matcher, load_tokenizer
 
 BATCH, BATCH_STEPS = 256, 32
+WALK_TOKENS = 200  # after so many a random walk is given up
+CLOSING = frozenset(b'"}],:0 \n')  # tokens made of these alone bring a text to its end
 CLOCK_FACTOR = 20  # of the limit in processor time, for an engine that waits for ever
 
 now_ns = time.thread_time_ns  # masks: no engine here leaves the calling thread for them
@@ -30,11 +35,12 @@ def used_us() -> float:
     return 1e6 * (usage.ru_utime + usage.ru_stime)
 
 
-def measure(engine: Any, case: dict[str, Any]) -> dict[str, Any]:
+def measure(engine: Any, case: dict[str, Any], walks: Walks) -> dict[str, Any]:
     """Times of one engine on one schema, or grammar, in microseconds, and what it said of every instance.
 
     compile_us: until the first mask is there. cold_us, warm_us: mask and accept, token by token, in the first and in a second pass
-    over the instances. step_us, row_step_us: see `_batched`, for engines with such calls.
+    over the instances. step_us, row_step_us: see `_batched`, for engines with such calls. dead_ends: whether
+    each of the random walks came to one.
     """
     begun_us = used_us()
     try:
@@ -56,9 +62,39 @@ def measure(engine: Any, case: dict[str, Any]) -> dict[str, Any]:
         "warm_us": warm,
         "step_us": step_us,
         "row_step_us": row_step_us,
+        "dead_ends": [walks.is_dead_end(make()) for _ in range(walks.number)],
         "valid_rejected": sum(one["valid"] and not answer for one, answer in zip(instances, accepted, strict=True)),
         "invalid_accepted": sum(answer and not one["valid"] for one, answer in zip(instances, accepted, strict=True)),
     }
+
+
+class Walks:
+    """Random walks: every token drawn evenly from the mask, every other time from those of its tokens that bring a text to its end,
+    where it has some."""
+
+    def __init__(self, number: int, tokenizer: Any) -> None:
+        self.number, self._rng = number, random.Random(0)
+        texts = tokenizer.batch_decode([[i] for i in range(len(tokenizer))]) if number else []
+        self._closing = np.array([len(text) > 0 and CLOSING.issuperset(text.encode()) for text in texts], bool)
+        self._is_text = np.ones(len(tokenizer), bool)
+        self._is_text[tokenizer.all_special_ids] = False
+
+    def is_dead_end(self, matcher: Matcher) -> bool:
+        """Whether a walk ends where the mask is empty, or where a token of it is refused."""
+        for _ in range(WALK_TOKENS):
+            matcher.mask()
+            allowed = matcher.allowed()
+            if matcher.finished() and self._rng.random() < 0.5:
+                return False
+            choices = allowed[allowed < self._is_text.size]
+            choices = choices[self._is_text[choices]]
+            if not choices.size:
+                return not matcher.finished()
+            closing = choices[self._closing[choices]]
+            drawn_of = closing if closing.size and self._rng.random() < 0.5 else choices
+            if not matcher.accept(int(self._rng.choice(drawn_of))):
+                return True
+        return False
 
 
 def _read(matcher: Matcher, tokens: list[int], times_us: list[float]) -> bool:
@@ -78,8 +114,6 @@ def _batched(matcher: Matcher, texts: list[list[int]]) -> tuple[list[float], lis
 
     Once with masks copied out (16 KB each for 131k tokens), once as numbers of rows, which is what a device that keeps them needs.
     """
-    import numpy as np
-
     texts = [tokens for tokens in texts if tokens]
     if not isinstance(matcher, MaskwrightMatcher) or not texts:
         return [], []
@@ -115,13 +149,21 @@ def main() -> None:
     limit = int(job["gigabytes"] * 2**30)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    engine = ENGINES[job["engine"]](load_tokenizer(Path(job["tokenizer"])))
-    _write(out, {"name": engine.name})
+    begun = time.perf_counter()
+    tokenizer = load_tokenizer(Path(job["tokenizer"]))
+    tokenizer_s = time.perf_counter() - begun
+    engine = ENGINES[job["engine"]](tokenizer)
+    if job.get("is_cold_start"):
+        engine.compile(job["schema"])().mask()
+        _write(out, {"name": engine.name, "tokenizer_s": tokenizer_s})
+        return
+    _write(out, {"name": engine.name, "tokenizer_s": tokenizer_s})
+    walks = Walks(job["walks"], tokenizer)
     gc.collect()
     gc.disable()
     for case in job["cases"]:
         _limit(job["seconds"])
-        measured = measure(engine, case)
+        measured = measure(engine, case, walks)
         _limit(0)
         _write(out, measured)
         gc.collect()

@@ -7,9 +7,14 @@ and invalid, are written as `json.dumps` does by default (but characters beyond 
 one with a mask before each, until the engine refuses one. Every engine sees the same schemas, vocabulary and tokens, with a fresh
 matcher for every text. *Cold* is the first pass after one compile of the schema, *warm* a second one.
 
-Times are processor time of all threads. Coverage stands beside speed, because refusing is fast: a schema passes when all its valid
-instances are accepted and all its invalid ones are not. Each engine runs in processes of its own, with a limit of time per schema
-and one of memory, so a peer that crashes or hangs is counted and the run goes on.
+Random walks through each schema (`--walks`) count as dead ends where a mask is empty, or a token of it is refused. A cold start is
+the time from the start of a process to the first mask of a schema of ten fields, without the loading of the tokenizer: with caches
+that are empty, and once more.
+
+Times are processor time of all threads, but for cold starts, which are by the clock. Coverage stands beside speed, because
+refusing is fast: a schema passes when all its valid instances are accepted and all its invalid ones are not. Each engine runs in
+processes of its own, with a limit of time per schema and one of memory, so a peer that crashes or hangs is counted and the run goes
+on.
 
 What an engine refuses is often what is slow: a second table has the schemas alone that all engines in the run compile.
 """
@@ -26,6 +31,8 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -40,6 +47,17 @@ from rich.table import Table
 
 CURVE = [*range(99), *(99 + k / 10 for k in range(10)), 99.95, 99.99, 100]  # percentiles kept for plots
 DEFAULT = [key for key in ENGINES if key != "maskwright-any"]
+WORKER = Path(__file__).with_name("mask_worker.py")
+TEN_FIELDS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"}, "name": {"type": "string", "maxLength": 40}, "email": {"type": "string", "format": "email"},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150}, "score": {"type": "number"}, "active": {"type": "boolean"},
+        "role": {"enum": ["admin", "user", "guest"]}, "tags": {"type": "array", "items": {"type": "string"}},
+        "address": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}, "note": {},
+    },
+    "required": ["id", "name"],
+}  # fmt: skip
 VERDICTS = ("passed", "refused", "timed_out", "crashed", "valid_rejected", "invalid_accepted")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
     "TOKENIZERS_PARALLELISM": "false"
@@ -97,8 +115,8 @@ def measure(keys: list[str], cases: list[dict[str, Any]], arguments: argparse.Na
 def _worker(key: str, cases: list[dict[str, Any]], arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The lines of a worker process; when it dies, its last case is counted as timed out or crashed and the rest is not done."""
     job = {"engine": key, "tokenizer": str(arguments.tokenizer), "cases": cases}
-    job |= {"seconds": arguments.seconds, "gigabytes": arguments.gigabytes}
-    command = [sys.executable, str(Path(__file__).with_name("mask_worker.py"))]
+    job |= {"seconds": arguments.seconds, "gigabytes": arguments.gigabytes, "walks": arguments.walks}
+    command = [sys.executable, str(WORKER)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if arguments.quiet else None,
         text=True, env=os.environ | _ONE_THREAD,
@@ -115,6 +133,24 @@ def _worker(key: str, cases: list[dict[str, Any]], arguments: argparse.Namespace
         raise SystemExit(f"{key} does not start; is it installed?")
     if count < len(cases):
         yield {"timed_out" if code in (-signal.SIGPROF, -signal.SIGALRM) else "crashed": f"exit status {code}"}
+
+
+def cold_start(key: str, tokenizer: Path) -> tuple[float, float]:
+    """Seconds to the first mask of a new process, in an empty and in a filled cache."""
+    with tempfile.TemporaryDirectory() as caches:
+        first, second = (_seconds_to_first_mask(key, tokenizer, caches) for _ in range(2))
+    return first, second
+
+
+def _seconds_to_first_mask(key: str, tokenizer: Path, caches: str) -> float:
+    job = {"engine": key, "tokenizer": str(tokenizer), "is_cold_start": True, "schema": json.dumps(TEN_FIELDS), "gigabytes": 32}
+    variables = dict.fromkeys(("XDG_CACHE_HOME", "MASKWRIGHT_VOCABULARIES", "NUMBA_CACHE_DIR"), caches)
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, str(WORKER)], input=json.dumps(job), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env=os.environ | _ONE_THREAD | variables, check=True,
+    )  # fmt: skip
+    return time.perf_counter() - begun - float(json.loads(done.stdout)["tokenizer_s"])
 
 
 def verdict(outcome: dict[str, Any]) -> list[str]:
@@ -145,6 +181,8 @@ def summarise(name: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
         "schemas": len(outcomes),
         **{verdict: verdicts.count(verdict) for verdict in VERDICTS},
         "masks": len(times["cold_us"]),
+        "walks": len(gathered("dead_ends")),
+        "dead_ends": int(sum(gathered("dead_ends"))),
         **{key: percentiles(values) for key, values in times.items()},
         "curves": {key: np.percentile(values, CURVE).round(2).tolist() for key, values in times.items() if values},
     }
@@ -163,6 +201,7 @@ def print_table(summaries: list[dict[str, Any]], title: str = "JSON Schema") -> 
         "compile + first\np50",
     ]
     headings += ["p99", "max", "cold\nmean", "p50", "p99", "p99.9", "max", "warm\nmean", "p99", "batch\ncopied", "rows"]
+    headings += ["dead\nends", "cold start\nempty, s", "again, s"]
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "engine" else "right")
     for one in summaries:
@@ -174,8 +213,10 @@ def print_table(summaries: list[dict[str, Any]], title: str = "JSON Schema") -> 
             (one["batch_row_step_us"], ("mean",)),
         ]
         cells = [_shown(values.get(key)) for values, keys in figures for key in keys]
+        cells += [f"{one['dead_ends']} of {one['walks']}" if one["walks"] else "-"]
+        cells += [_shown(seconds) for seconds in one.get("cold_start_s", (None, None))]
         table.add_row(one["engine"], *(str(one[key]) for key in VERDICTS), *cells)
-    Console(width=190).print(table)
+    Console(width=220).print(table)
 
 
 def _shown(value: float | None) -> str:
@@ -202,6 +243,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30, help="processor time for one schema")
     parser.add_argument("--gigabytes", type=float, default=6, help="memory of a worker process")
     parser.add_argument("--batch", type=int, default=100, help="schemas for one worker process")
+    parser.add_argument("--walks", type=int, default=2, help="random walks through each schema")
+    parser.add_argument("--cold-start", action="store_true", help="measure it, too")
     parser.add_argument("--quiet", action="store_true", help="hide what engines print")
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
     parser.add_argument("--out", type=result_file, help="write all figures here as JSON")
@@ -214,6 +257,9 @@ def main() -> None:
     cases = read_cases(arguments.schemas, arguments.count, arguments.seed, encode)
     outcomes = measure(arguments.engines, cases, arguments)
     summaries = [summarise(name, found) for name, found in outcomes.items()]
+    for key, one in zip(arguments.engines, summaries, strict=True):
+        if arguments.cold_start:
+            one["cold_start_s"] = cold_start(key, arguments.tokenizer)
     of_common = [summarise(name, found) for name, found in compiled_by_all(outcomes).items()]
     if arguments.out:
         about = {"date": date.today().isoformat(), "machine": machine(), "note": arguments.note,

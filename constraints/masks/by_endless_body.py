@@ -2,7 +2,8 @@
 
 Condition: only tokens made of the class are long enough to tell the two states apart (`saturate_class`, counter_saturation.py).
 Why it is right: those tokens that are longer than what may come are cleared.
-What it saves: nothing over the sources of test_strategies.py, whose vocabulary is small; not measured on others by itself.
+What it saves: over 100 real schemas 440,826 trie nodes are visited without it and 427,336 with it, 3.5 and 3.4 us a mask; over the
+sources of test_strategies.py, whose vocabulary is small, nothing.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Condition: some repetition of the state ends farther away than any token reaches (`saturate_state`, counter_saturation.py).
 Why it is right: within a token both states go the same ways; that is looked at once more when the row is there, because the walk
 may find completions that reach farther.
-What it saves: over the sources of test_strategies.py, whose vocabulary is small, 10,772 trie
-nodes are visited without it and 5,972 with it.
+What it saves: over the sources of test_strategies.py, whose vocabulary is small, 10,772 trie nodes are visited without it and 5,972
+with it; over 100 real schemas 441,241 and 427,336.
 """
 
 from __future__ import annotations

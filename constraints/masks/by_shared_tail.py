@@ -4,9 +4,8 @@ Condition: all items end with one tail, and the state without it was met before 
 its body, where there would be an end at each of the many prefixes of tokens; and not too many tokens lie behind the ends.
 Why it is right: a token survives before the tail is reached, or completes what stands before it and goes on in the tail
 (shared_continuations.py).
-What it saves: over the sources of test_strategies.py, whose vocabulary is small, 1,860 transitions are found without it
-and 1,728 with
-it; as many trie nodes are visited.
+What it saves: over 100 real schemas (131,072 tokens, masks met first) 1,549,514 trie nodes are visited without it and 427,336 with
+it, 83,872 and 61,299 states are made, 4.3 and 3.4 us a mask.
 """
 
 from __future__ import annotations

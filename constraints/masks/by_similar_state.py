@@ -3,7 +3,8 @@
 Condition: most printable characters lead from the state to one other state, which is an endless body (`similar_state`). Inside a
 key that may still become one of several names, any other character leads into the body of all other keys.
 Why it is right: the two are walked in step, and only where they are apart (`walk_difference`, trie_walk.py).
-What it saves: not measured yet by itself.
+What it saves: where it applies, in "other" of test_strategies.py, 1,630 trie nodes are visited without it and 1,299 with it. It
+rarely does: over 300 real schemas 156,061 states are made without it and 154,495 with it, and masks take as long.
 """
 
 from __future__ import annotations

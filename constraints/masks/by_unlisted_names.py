@@ -2,7 +2,8 @@
 
 Condition: all items of the state are one UNLISTED node with its tail, and literals (`StateRecord.unlisted`).
 Why it is right: such a key reads what any key reads, but not the rest of a name with its quote (word_complement_masks.py).
-What it saves: not measured yet by itself.
+What it saves: over 100 real schemas (131,072 tokens, masks met first) 1,083,886 trie nodes are visited without it and 427,336 with
+it, 4.1 and 3.4 us a mask.
 """
 
 from __future__ import annotations

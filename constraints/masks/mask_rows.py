@@ -313,7 +313,7 @@ def hash_words(rows: Words, start: int, count: int) -> int:
     instructions."""
     total = np.uint64(0)
     for i in range(count):
-        total += np.uint64(np.uint32(rows[start + i])) * (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1))
+        total += np.uint64(wide(rows[start + i] & 0xFFFFFFFF)) * (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1))
     return np.int64((total ^ (total >> np.uint64(29))) >> np.uint64(1))  # type: ignore[return-value]
 
 

@@ -6,7 +6,7 @@ Only entry points are kept. Each holds the machine code of everything it reaches
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from ...foundation.compiled_loops.declarations import Loops
 
@@ -14,13 +14,15 @@ LOOPS = Loops("constraints")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@overload
-def entry(function: F, /) -> F: ...
-@overload
-def entry(**types: str) -> Callable[[F], F]: ...
-def entry(function: Callable[..., Any] | None = None, /, **types: str) -> Any:
-    """See `Loops.entry`. To the type checker functions of loops are what they are written as."""
-    return LOOPS.entry(function, **types)
+if TYPE_CHECKING:  # functions of loops are what they are written as
+
+    @overload
+    def entry(function: F, /) -> F: ...
+    @overload
+    def entry(**types: str) -> Callable[[F], F]: ...
+    def entry(function: Any = None, /, **types: str) -> Any: ...
+else:
+    entry = LOOPS.entry
 
 
 def inner(function: F) -> F:

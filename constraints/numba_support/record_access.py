@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .jit import LOOPS
@@ -60,10 +59,9 @@ def part(cls: type[P]) -> Callable[[Words], P]:
     return made
 
 
-def _pointer(array: NDArray[Any]) -> Any:
+def _pointer(array: NDArray[Any]) -> Words:
     """As in compiled code: the memory of an array."""
-    flat = array.reshape(-1)
-    return Words(flat) if array.dtype == np.int32 else flat
+    return Words(array.reshape(-1))
 
 
 words_at: Callable[[int], Words]

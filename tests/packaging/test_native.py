@@ -6,7 +6,6 @@ import ast
 import subprocess
 import sys
 import tomllib
-from fnmatch import fnmatch
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -74,14 +73,22 @@ def test_compiled_code_is_stamped_with_all_its_sources() -> None:
     assert compiled <= stamped
 
 
-def test_the_type_checker_knows_all_compiled_modules() -> None:
+def test_loops_have_types_but_for_a_few_modules() -> None:
+    """The type checker lets functions without types pass in a few modules, whose loops are over arrays."""
     overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
-    (patterns,) = [one["module"] for one in overrides if "maskwright.constraints.automaton.nodes" in one["module"]]
-    missing = [module for module in compiled_modules() if not any(fnmatch(module, pattern) for pattern in patterns)]
-    assert not missing
-    rooms = [pattern.removesuffix(".*") for pattern in patterns if pattern.endswith(".*")]
-    unused = [pattern for pattern in set(patterns) - set(compiled_modules()) if pattern.removesuffix(".*") not in rooms]
-    assert not unused
+    (untyped,) = [one["module"] for one in overrides if "maskwright.constraints.automaton.sets" in one["module"]]
+    files = {module: ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py") for module in compiled_modules()}
+    assert set(untyped) <= set(files)
+    loops = [one for file in files.values() for one in functions(file) if {"inner", "entry"} & {name_of(each) for each in one.decorator_list}]
+    assert len([one for one in loops if one.returns is not None]) > 350 and len(loops) > 400
+
+
+def functions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+
+
+def name_of(decorator: ast.expr) -> str:
+    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
 
 
 def test_native_classes_have_no_slots() -> None:

@@ -1,4 +1,4 @@
-"""Records mean in compiled code what their classes mean in Python, and each field has words of its own."""
+"""Records mean in compiled code what their classes mean in Python, and each field has bits of its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
 from maskwright.constraints.automaton import containment, tables
+from maskwright.constraints.masks import mask_rows
 from maskwright.constraints.numba_support.jit import LOOPS
 from maskwright.constraints.numba_support.record_access import view
 from maskwright.constraints.numba_support.records import (
@@ -21,15 +22,18 @@ from maskwright.constraints.numba_support.records import (
     View,
     Word,
     Words,
+    bits,
     byte,
     several,
     words_of_address,
 )
+from maskwright.constraints.vocabulary import packed_records
 
 WORDS = 96
 RECORDS = [
     tables.Counters, tables.NodeRecord, tables.StateRecord, tables.Closure, tables.Frame, tables.Ends, tables.End, tables.Uniform,
-    tables.BodyClass, tables.Path, containment.Comparison,
+    tables.BodyClass, tables.Path, tables.Step, tables.Judging, tables.Unsettled, containment.Comparison, containment.Noted,
+    packed_records.TrieNode, packed_records.Shape, mask_rows.Edit, mask_rows.Recipe,
 ]  # fmt: skip
 words32 = st.integers(-(1 << 31), (1 << 31) - 1)
 needs_numba = pytest.mark.skipif(LOOPS.is_compiled, reason="the loops are compiled already, so Numba is not told of records")
@@ -40,6 +44,8 @@ class Thing(Record, size=8):
     flag: int = byte()
     other: int = byte()
     span: Words = several(3)
+    low: int = bits(7)
+    high: int = bits(25, above=7)
     last: int
 
 
@@ -67,12 +73,13 @@ def changed(things: Any, number: int, value: int, flag: int) -> int:
     """Writes and reads fields of all sorts."""
     one = things.things[number]
     one.first, one.last = value, one.first
+    one.low, one.high = value, one.low + flag
     one.other = flag
     one.span[1] += things.head.last
     things.head.flag = one.other
     later = things.tail + number
     later[0] = later[1] ^ one.flag
-    return int(things.tail_size + 3 * things.num_things + 5 * one.other + later[0] + one.last)
+    return int(things.tail_size + 3 * things.num_things + 5 * one.other + later[0] + one.last + 7 * one.low + 11 * one.high)
 
 
 @needs_numba
@@ -107,13 +114,14 @@ def test_a_field_that_does_not_exist_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
-def test_every_field_has_its_own_words(record: type[Record]) -> None:
+def test_every_field_has_its_own_bits(record: type[Record]) -> None:
     taken: set[int] = set()
     for name, place in record.PLACES.items():
-        own = set(range(place.at, place.at + (1 if place.is_byte else 4 * (place.num_words or 1))))
+        first = 8 * place.at + place.shift
+        own = set(range(first, first + (place.num_bits or (8 if place.is_byte else 32 * (place.num_words or 1)))))
         assert not own & taken, name
         taken |= own
-    assert max(taken) < 4 * record.SIZE
+    assert max(taken) < 32 * record.SIZE
 
 
 def test_nodes_and_states_are_lines_of_the_cache() -> None:
@@ -130,7 +138,9 @@ def test_columns_are_the_fields_of_all_records() -> None:
 
 
 def test_a_record_says_its_fields() -> None:
-    assert str(Thing(Words(np.array([1, 0xFF02, 0, 0, 0, 9, 0, 0], np.int32)))) == "Thing(first=1, flag=2, other=-1, last=9)"
+    assert str(Thing(Words(np.array([1, 0xFF02, 0, 0, 0, -127, 9, 0], np.int32)))) == (
+        "Thing(first=1, flag=2, other=-1, low=1, high=33554431, last=9)"
+    )
 
 
 def test_words_at_an_address_are_those_of_the_array() -> None:

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskwright.constraints import Vocabulary
+from maskwright.constraints.base.utf8 import normalize
+from maskwright.constraints.vocabulary.char_class_tables import Exits
 from maskwright.constraints.vocabulary.trie import TokenTrie
 
 
@@ -123,3 +125,15 @@ def test_validate_finds_what_is_broken(name, position, value):
     object.__setattr__(trie, name, array)
     with pytest.raises(AssertionError):
         trie.validate()
+
+
+@given(st.lists(st.text('ab" \n\\,é', min_size=1, max_size=6), max_size=30), st.sampled_from([b"", b"\\", b"a,"]))
+def test_exits_are_the_suffixes_behind_a_class(texts: list[str], ambiguous: bytes) -> None:
+    tokens = [*(bytes([byte]) for byte in range(256)), *(text.encode() for text in texts)]
+    trie = TokenTrie.build(Vocabulary([*tokens, None], eos_token_ids=[len(tokens)]))
+    exits = Exits.build(normalize([(0x20, 0x20), (0x61, 0x62)]), ambiguous, trie)
+    suffixes = [token.lstrip(b" ab") if b"\xff" not in token else b"" for token in tokens]
+    expected = [suffix if suffix and suffix[:1] not in {bytes([byte]) for byte in ambiguous} else None for suffix in suffixes]
+    assert [exits.trie.bytes_of(i) or None for i in range(len(tokens))] == expected
+    exits.trie.validate()
+    assert sorted(exits.by_prefix.tolist()) == [i for i, suffix in enumerate(expected) if suffix]
