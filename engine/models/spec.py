@@ -18,7 +18,8 @@ from .files import read_json, refuse_other_formats
 from .mamba import mamba_spec
 from .transformers_model import TransformersSpec, transformers_spec
 
-PERMUTED = frozenset({"llama", "mistral3"})  # GGUF architectures whose queries and keys are stored for interleaved rotation
+PERMUTED = frozenset({"llama", "mistral3", "smollm3", "granite"})
+"""GGUF architectures whose queries and keys are stored for interleaved rotation."""
 
 
 def read_spec(folder: Path) -> ModelInfo:
@@ -53,6 +54,8 @@ def gguf_spec(model: GgufModel) -> ModelSpec:
     assert isinstance(spec, ModelSpec), "config_of names native architectures alone"
     if model.architecture in PERMUTED:
         spec = replace(spec, is_rope_interleaved=True)
+    if spec.names.stacked_experts is not None:  # which GGUF stacks as those of all families, matrix by matrix
+        spec = replace(spec, names=replace(spec.names, stacked_experts=None))
     return spec if spec.latent is not None else _with_biases(spec, model)
 
 
@@ -69,27 +72,34 @@ def _with_biases(spec: ModelSpec, model: GgufModel) -> ModelSpec:
 WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type of its text part -> that part's architecture
     "Gemma3ForConditionalGeneration": {"gemma3_text": "Gemma3ForCausalLM"},
     "Llama4ForConditionalGeneration": {"llama4_text": "Llama4ForCausalLM"},
-    "Mistral3ForConditionalGeneration": {"mistral": "MistralForCausalLM"},
+    "Mistral3ForConditionalGeneration": {"mistral": "MistralForCausalLM", "ministral3": "Ministral3ForCausalLM"},
 }
 
 ARCHITECTURES: Mapping[str, str] = {  # model type -> its native architecture, for a config.json that names none
     "cohere": "CohereForCausalLM",
     "cohere2": "Cohere2ForCausalLM",
+    "deepseek_v2": "DeepseekV2ForCausalLM",
     "deepseek_v3": "DeepseekV3ForCausalLM",
+    "gemma": "GemmaForCausalLM",
     "gemma2": "Gemma2ForCausalLM",
     "gemma3": "Gemma3ForConditionalGeneration",
     "gemma3_text": "Gemma3ForCausalLM",
+    "glm4": "Glm4ForCausalLM",
+    "granite": "GraniteForCausalLM",
     "llama": "LlamaForCausalLM",
     "llama4": "Llama4ForConditionalGeneration",
     "llama4_text": "Llama4ForCausalLM",
     "mamba2": "Mamba2ForCausalLM",
+    "ministral3": "Ministral3ForCausalLM",
     "mistral": "MistralForCausalLM",
     "mistral3": "Mistral3ForConditionalGeneration",
     "mixtral": "MixtralForCausalLM",
     "phi3": "Phi3ForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
+    "qwen2_moe": "Qwen2MoeForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
     "starcoder2": "Starcoder2ForCausalLM",
 }
 
