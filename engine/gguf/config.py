@@ -67,8 +67,8 @@ class Parameters:
 
     @property
     def num_experts(self) -> int:
-        stacks = (tensor.shape[0] for name, tensor in self.model.tensors.items() if name.endswith("_exps.weight"))
-        return self.count("expert_count", next(stacks, 1))
+        shapes = (tensor.shape for name, tensor in self.model.tensors.items() if name.endswith("_exps.weight"))
+        return self.count("expert_count", (1, 1, *next(shapes, (1,)))[-3])
 
     def number(self, name: str, default: float | None = None) -> float:
         value = self.find(name, default)
@@ -78,7 +78,8 @@ class Parameters:
 
     def integer_if_any(self, name: str) -> int | None:
         """A positive integer; None where it is 0 or absent."""
-        return self.integer(name) if self.find(name) not in (None, 0) else None
+        value = self.find(name)
+        return None if value is None or (isinstance(value, int) and value == 0) else self.integer(name)
 
     def number_if_any(self, name: str) -> float | None:
         return None if self.find(name) is None else self.number(name)

@@ -181,7 +181,9 @@ class GgufCheckpoint:
         stored = self._model.tensors[place.tensor]
         if place.index is None:
             return stored
-        return StoredTensor(f"{stored.name}[{place.index}]", stored.type, stored.shape[1:], stored.data[place.index])
+        assert self._spec.experts is not None, "names of experts come from layers that have some"
+        matrices = stored.data.reshape(self._spec.experts.count, -1, stored.data.shape[-1])  # axes of one place may lie before
+        return StoredTensor(f"{stored.name}[{place.index}]", stored.type, stored.shape[-2:], matrices[place.index])
 
     def _check_shape(self, name: str, shape: Shape) -> set[str]:
         """The tensors of the file that make this one. Raises WeightError."""

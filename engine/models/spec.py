@@ -33,11 +33,13 @@ def read_spec(folder: Path) -> ModelInfo:
     return spec_from_config(config if config.get("quantization_config") else {**config, **_older_plan(folder)})
 
 
-_OLDER_FILES = {"quantize_config.json": "gptq", "quant_config.json": "awq"}  # before it was written into config.json
+_OLDER_FILES = {  # before it was written into config.json
+    "quantize_config.json": "gptq", "quant_config.json": "awq", "hf_quant_config.json": "modelopt",
+}  # fmt: skip
 
 
 def _older_plan(folder: Path) -> dict[str, Any]:
-    """What older GPTQ and AWQ checkpoints say in a file of its own, as config.json would."""
+    """What older GPTQ, AWQ and ModelOpt checkpoints say in a file of its own, as config.json would."""
     for name, method in _OLDER_FILES.items():
         if (folder / name).is_file():
             return {"quantization_config": {"quant_method": method, **read_json(folder / name)}}

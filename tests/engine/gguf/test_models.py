@@ -20,6 +20,7 @@ from maskwright.kernels.quantized import BLOCK_TYPES
 
 from ..conftest import LATENT, LLAMA3_ROPE, SIZES, YARN_ROPE, save_tiny_model
 from ..models import test_decoder
+from . import writing
 from .writing import Kind, as_folder, write_gguf
 
 BLOCKS = {"intermediate_size": 64}  # rows of whole blocks of 32
@@ -163,6 +164,16 @@ def test_experts_chosen_by_softmax_are_deepseek_v2s(groups: int, method: str, tm
     assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
 
 
+def test_axes_of_one_place_may_lie_before_a_stack_of_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ggml does not tell such shapes apart."""
+    folder = save_tiny_model(tmp_path / "folder", *MODELS["mixtral"]).folder
+    expected = logits(write_gguf(tmp_path / "model.gguf", folder))
+    plain = writing.stacked
+    monkeypatch.setattr(writing, "stacked", lambda state: ((name, tensor[None] if "experts" in name else tensor) for name, tensor in plain(state)))
+    assert torch.equal(logits(write_gguf(tmp_path / "other.gguf", folder)), expected)
+    assert {len(tensor.shape) for name, tensor in open_gguf(tmp_path / "other.gguf").tensors.items() if "_exps" in name} == {4}
+
+
 def test_a_window_of_llamas_is_mistrals(tmp_path: Path) -> None:
     folder = save_tiny_model(tmp_path / "folder", "MistralConfig", {"sliding_window": 7}).folder
     path = write_gguf(tmp_path / "model.gguf", folder)
@@ -188,6 +199,7 @@ def test_a_factor_without_a_type_is_linear(tmp_path: Path, tiny_model) -> None:
     [
         ({"llama.attention.temperature_scale": 0.1}, "attention.temperature_scale is 0.1"),
         ({"llama.rope.scaling.type": "wide"}, 'rope.scaling.type is "wide"'),
+        ({"llama.rope.dimension_count": 7}, "7 dimensions of a head turn; they do so in pairs"),
         ({"llama.rope.scaling.attn_factor": 1.3}, 'rope.scaling.attn_factor is 1.2999.* where rope.scaling.type is "linear"'),
         ({"llama.rope.scaling.yarn_ext_factor": 0.5}, "rope.scaling.yarn_ext_factor is 0.5"),
         ({"llama.logit_scale": 0.5}, "logit_scale is 0.5"),
