@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -76,6 +76,10 @@ class Parameters:
             self._fail(name, "a number", value)
         return float(value)
 
+    def positive(self, name: str, default: float | None = None) -> float:
+        value = self.number(name, default)
+        return value if value > 0 else self._fail(name, "a positive number", value)
+
     def integer_if_any(self, name: str) -> int | None:
         """A positive integer; None where it is 0 or absent."""
         value = self.find(name)
@@ -90,7 +94,7 @@ class Parameters:
     def refuse(self, what: str) -> Any:
         raise UnsupportedModel(f"{self.model.path}: {self.model.architecture}: {what}, which is not supported")
 
-    def _fail(self, name: str, wanted: str, value: Any) -> None:
+    def _fail(self, name: str, wanted: str, value: Any) -> NoReturn:
         key, found = f"{self.model.architecture}.{name}", "is missing" if value is None else f"is {value!r:.60}"
         raise ModelFolderError(f'{self.model.path}: "{key}" {found}; it must be {wanted}')
 
@@ -245,9 +249,9 @@ def _granite(parameters: Parameters) -> Config:
     return {
         "architectures": ["GraniteForCausalLM"],
         "embedding_multiplier": parameters.number("embedding_scale", 0.0) or 1.0,
-        "residual_multiplier": parameters.number("residual_scale", 0.0) or 1.0,
+        "residual_multiplier": parameters.positive("residual_scale", 1.0),
         "attention_multiplier": scale or _head_dim(parameters) ** -0.5,
-        "logits_scaling": parameters.number("logit_scale"),
+        "logits_scaling": parameters.positive("logit_scale"),
     }
 
 

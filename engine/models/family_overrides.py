@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -111,6 +112,9 @@ def granite(config: Config) -> dict[str, Any]:
     A stream that is kept divided by r takes what layers add as it is: norms do not mind, but for their eps, which is divided by
     the square of r, and so is the embedding by r.
     """
+    for name in ("residual_multiplier", "logits_scaling"):
+        if not isinstance(config[name], int | float) or not 0 < config[name] < math.inf:
+            raise UnsupportedModel(f'config.json: "{name}" is {config[name]!r:.40}; it must be a positive number')
     residual = float(config["residual_multiplier"])
     return {
         **llama(config),

@@ -169,7 +169,8 @@ class GgufCheckpoint:
 
     def read(self, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
         """The tensor as numbers."""
-        parts = [held(self._numbers(name), cut).to(device, source.dtype or dtype) for name, _, cut in source.held()]
+        held_parts = ((self._numbers(name).reshape(shape), cut) for name, shape, cut in source.held())
+        parts = [held(numbers, cut).to(device, source.dtype or dtype) for numbers, cut in held_parts]
         joined = parts[0] if len(parts) == 1 else torch.cat(parts)
         return joined if source.finish is None else source.finish(joined)
 

@@ -220,6 +220,14 @@ def test_keys_that_change_nothing_or_that_nobody_knows_are_passed_over(tmp_path:
     assert read_spec(write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder, **keys)).num_layers == 3
 
 
+def test_multipliers_of_nothing_are_named(tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "folder", *MODELS["granite"]).folder
+    for name in ("logit_scale", "residual_scale"):
+        path = write_gguf(tmp_path / f"{name}.gguf", folder, **{f"granite.{name}": 0.0})
+        with pytest.raises(ModelFolderError, match=f'"granite.{name}" is 0.0; it must be a positive number'):
+            read_spec(path)
+
+
 COUNTS, NUMBERS = ("embedding_length", "attention.head_count", "block_count"), ("attention.layer_norm_rms_epsilon", "rope.freq_base")
 OTHERS = ("much", [1.5, 2.5], ["a"], True)
 

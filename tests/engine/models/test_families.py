@@ -12,7 +12,7 @@ from maskwright.engine.models.decoder import load_decoder
 from maskwright.engine.models.rope import inverse_frequencies, rope_spec
 from maskwright.engine.models.spec import read_spec, spec_from_config
 
-from ..conftest import MODELS, SIZES, TinyModel, save_tiny_model
+from ..conftest import LATENT, MODELS, SIZES, TinyModel, save_tiny_model
 from .test_decoder import BLOCK_SIZE, expected_logits, forward, load, random_tokens
 
 CONFIGS = [*sorted({class_name for class_name, _ in MODELS.values()}), "Mamba2Config"]
@@ -63,6 +63,10 @@ def test_a_missing_number_of_a_family_is_named():
     ("architecture", "changes", "message"),
     [
         ("Gemma3ForCausalLM", {"use_bidirectional_attention": True}, "use_bidirectional_attention is for encoders"),
+        ("GraniteForCausalLM", {"residual_multiplier": 0}, '"residual_multiplier" is 0; it must be a positive number'),
+        ("DeepseekV2ForCausalLM", {**LATENT, "topk_method": "noaux_tc"}, 'topk_method "noaux_tc" is not supported; supported: greedy'),
+        ("Ministral3ForCausalLM", {"rope_parameters": {"rope_theta": 1e4}}, "Ministral3ForCausalLM needs llama_4_scaling_beta"),
+        ("Qwen2MoeForCausalLM", {"use_sliding_window": True}, '"use_sliding_window" is not supported for Qwen2MoeForCausalLM'),
         ("Gemma2ForCausalLM", {"layer_types": ["ring_attention"]}, 'layer type "ring_attention" is not supported'),
         ("Gemma2ForCausalLM", {"hidden_activation": "relu"}, 'hidden_act "relu" is not supported'),
         ("Gemma3ForConditionalGeneration", {"text_config": {"model_type": "x"}}, 'text_config of model type "x"'),
