@@ -17,7 +17,10 @@ from ..models.architecture import ModelInfo, ModelSpec
 from ..models.layout import Source, Sources, head_name, sources_of
 from ..models.mamba import MambaSpec, mamba_sources
 
-TURNED_IN_GGUF = frozenset({"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"})
+TURNED_IN_GGUF = frozenset({
+    "LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "Ministral3ForCausalLM", "SmolLM3ForCausalLM",
+    "GraniteForCausalLM",
+})  # fmt: skip
 """Families whose queries and keys GGUF files store for another rotation than checkpoints and adapters of peft do."""
 
 

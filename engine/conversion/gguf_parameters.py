@@ -19,11 +19,13 @@ ARCHITECTURES: Mapping[str, str] = {
     "LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "MixtralForCausalLM": "llama", "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3", "Qwen3MoeForCausalLM": "qwen3moe", "Gemma2ForCausalLM": "gemma2", "Gemma3ForCausalLM": "gemma3",
     "Phi3ForCausalLM": "phi3", "Starcoder2ForCausalLM": "starcoder2", "CohereForCausalLM": "command-r",
-    "Cohere2ForCausalLM": "cohere2", "DeepseekV3ForCausalLM": "deepseek2",
+    "Cohere2ForCausalLM": "cohere2", "DeepseekV2ForCausalLM": "deepseek2", "DeepseekV3ForCausalLM": "deepseek2",
+    "GemmaForCausalLM": "gemma", "SmolLM3ForCausalLM": "smollm3", "Glm4ForCausalLM": "glm4", "Qwen2MoeForCausalLM": "qwen2moe",
+    "Ministral3ForCausalLM": "mistral3",
 }  # fmt: skip
 WINDOWED = frozenset({"gemma2", "gemma3", "phi3", "starcoder2", "cohere2"})  # architectures that have a key for windows
 _PERIODS = {"gemma3": 6, "cohere2": 4}  # the last of so many layers sees everything, where no key says otherwise
-_SIGMOID = 2  # of gguf.ExpertGatingFuncType
+_SOFTMAX, _SIGMOID = 1, 2  # of gguf.ExpertGatingFuncType
 _OF_FILES = ("architecture", "dtype", "eos_token_ids", "prefix", "ignored", "names", "ropes", "is_rope_interleaved")
 
 
@@ -56,11 +58,23 @@ def parameters_of(spec: ModelSpec, longest: int) -> dict[str, Value]:
         "final_logit_softcapping": spec.logit_softcap,
         "rope.freq_base_swa": spec.ropes[1].theta if len(spec.ropes) > 1 else None,
         **_scaling(rope),
+        **_temperature(spec),
         **(_windows(spec, arch) if arch in WINDOWED else {}),
         **_experts(spec),
         **_latent(spec),
     }
     return {f"{arch}.{key}": _short(value) for key, value in found.items() if value is not None}
+
+
+def _temperature(spec: ModelSpec) -> dict[str, Value | None]:
+    """Of Ministral 3."""
+    if spec.temperature is None:
+        return {}
+    return {
+        "attention.temperature_scale": float(spec.temperature.scale),
+        "rope.scaling.original_context_length": spec.temperature.floor,
+        "rope.scaling.yarn_log_multiplier": _number(spec.ropes[0].parameters.get("mscale_all_dim")),
+    }
 
 
 def _short(value: Value) -> Value:
@@ -106,15 +120,17 @@ def _experts(spec: ModelSpec) -> dict[str, Value | None]:
         "expert_count": experts.count,
         "expert_used_count": experts.per_token,
         "expert_feed_forward_length": experts.size,
+        "expert_shared_feed_forward_length": experts.shared_size if experts.gates_shared else None,
+        "expert_weights_norm": experts.is_normalized if experts.gates_shared else None,
     }
-    if experts.scoring != "sigmoid":
+    if spec.latent is None:
         return found
     return {
         **found,
         "expert_shared_count": experts.shared_size // experts.size,
         "expert_weights_scale": float(experts.scale),
         "expert_weights_norm": experts.is_normalized,
-        "expert_gating_func": _SIGMOID,
+        "expert_gating_func": _SIGMOID if experts.scoring == "sigmoid" else _SOFTMAX,
         "expert_group_count": experts.num_groups,
         "expert_group_used_count": experts.groups_per_token,
         "leading_dense_block_count": spec.has_experts.index(True) if any(spec.has_experts) else spec.num_layers,

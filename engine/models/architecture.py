@@ -71,16 +71,20 @@ class ExpertSpec:
     scale: float = 1.0  # times the weights
     num_groups: int = 1  # experts fall into groups, of which
     groups_per_token: int = 1  # only the best are chosen from
+    best_of_group: int = 2  # a group is as good as so many of its best experts together
     has_correction: bool = False  # a bias that takes part in the choice, not in the weight
+    gates_shared: bool = False  # the shared expert's output is multiplied by a sigmoid of its own (Qwen 2)
     scales_input: bool = False  # the weight multiplies what goes into the expert, not what comes out (Llama 4)
 
 
 @dataclass(frozen=True, slots=True)
 class TemperatureSpec:
-    """Queries of layers without rotation grow with log(position / floor): Llama 4, arXiv:2501.19399."""
+    """Queries grow with log(position / floor): Llama 4, arXiv:2501.19399."""
 
     floor: int  # tokens
     scale: float
+    first: int = 1  # the number of the first position
+    is_everywhere: bool = False  # else in layers without rotation only
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,9 @@ class Names:
     expert: tuple[str, str, str] = ("mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj", "mlp.experts.{}.down_proj")
     stacked_experts: str | None = None  # all experts in two transposed tensors of this prefix (Llama 4)
     shared: str = "mlp.shared_experts"
+    after_attention: str = "post_attention_layernorm"  # the three norms of a sandwich behind its first
+    mlp_norm: str = "pre_feedforward_layernorm"
+    after_mlp: str = "post_feedforward_layernorm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -219,7 +219,9 @@ class _Builder:
         spec = self.spec
         is_plain = norm is None or (spec.qk_norm == "head" and spec.norm.kind == "rms" and norm.weight is not None)
         has_shape = norm is None or norm.weight is None or norm.weight.shape == (spec.num_heads + spec.num_kv_heads, spec.head_dim)
-        return rope is not None and is_plain and has_shape and between.fits(spec.head_dim) and spec.head_dim <= between.MAX_HEAD_DIM
+        is_tempered = spec.temperature is not None and spec.temperature.is_everywhere
+        fits = between.fits(spec.head_dim) and spec.head_dim <= between.MAX_HEAD_DIM
+        return rope is not None and not is_tempered and is_plain and has_shape and fits
 
     def _head_norm(self, norm: Norm | None, rope: int | None) -> tuple[HeadNorm | None, bool]:
         """The norm of heads as the kernel that rotates takes it (None: it computes none), and whether that kernel can be used.
@@ -253,6 +255,7 @@ class _Builder:
                 f"{prefix}experts", self.spec.activation, scales_input=spec.scales_input, uses_triton=self.uses_triton
             ),
             shared=self.mlp(f"{prefix}shared.") if spec.shared_size else None,
+            shared_gate=self.linear(f"{prefix}shared_gate") if spec.gates_shared else None,
         )
 
 

@@ -15,17 +15,24 @@ from .architecture import DTYPES, ModelSpec, NormSpec
 from .family_overrides import (
     cohere,
     cohere2,
+    deepseek_v2,
     deepseek_v3,
+    gemma,
     gemma2,
     gemma3,
+    glm4,
+    granite,
     llama,
     llama4,
+    ministral3,
     mistral,
     mixtral,
     phi3,
+    qwen2_moe,
     qwen3,
     qwen3_moe,
     qwen_windows,
+    smollm3,
     starcoder2,
 )
 from .rope import rope_spec
@@ -136,6 +143,39 @@ def token_ids(value: int | list[int] | None) -> tuple[int, ...]:
 _BUILT_IN: Mapping[str, Family] = {
     "LlamaForCausalLM": Family(llama),
     "MistralForCausalLM": Family(mistral, {"sliding_window": 4096, "num_key_value_heads": 8}),
+    "Ministral3ForCausalLM": Family(
+        ministral3,
+        {
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "rms_norm_eps": 1e-5,
+            "max_position_embeddings": 262_144,
+        },
+    ),
+    "SmolLM3ForCausalLM": Family(
+        smollm3,
+        {
+            "num_key_value_heads": 4,
+            "no_rope_layer_interval": 4,
+            "rope_theta": 2e6,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "GraniteForCausalLM": Family(
+        granite,
+        dict.fromkeys(("embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"), 1.0)
+        | {"rms_norm_eps": 1e-6},
+    ),
+    "Glm4ForCausalLM": Family(
+        glm4,
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 128,
+            "rms_norm_eps": 1.5625e-07,
+            "attention_bias": True,
+            "eos_token_id": [151_329, 151_336, 151_338],
+        },
+    ),
     "MixtralForCausalLM": Family(
         mixtral,
         {
@@ -159,6 +199,28 @@ _BUILT_IN: Mapping[str, Family] = {
             "num_local_experts": 128,
             "num_experts_per_tok": 8,
             "moe_intermediate_size": 768,
+        },
+    ),
+    "Qwen2MoeForCausalLM": Family(
+        qwen2_moe,
+        {
+            "decoder_sparse_step": 1,
+            "num_key_value_heads": 16,
+            "num_experts": 60,
+            "num_experts_per_tok": 4,
+            "moe_intermediate_size": 1408,
+            "shared_expert_intermediate_size": 5632,
+            "qkv_bias": True,
+        },
+    ),
+    "GemmaForCausalLM": Family(
+        gemma,
+        {
+            "hidden_act": "gelu_pytorch_tanh",
+            "head_dim": 256,
+            "num_key_value_heads": 16,
+            "rms_norm_eps": 1e-6,
+            "tie_word_embeddings": True,
         },
     ),
     "Gemma2ForCausalLM": Family(
@@ -193,6 +255,10 @@ _BUILT_IN: Mapping[str, Family] = {
         },
     ),
     "Phi3ForCausalLM": Family(phi3, {"rms_norm_eps": 1e-5}),
+    "DeepseekV2ForCausalLM": Family(
+        deepseek_v2,
+        {"q_lora_rank": 1536, "topk_method": "greedy", "routed_scaling_factor": 1.0, "first_k_dense_replace": 0},
+    ),
     "DeepseekV3ForCausalLM": Family(
         deepseek_v3,
         {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..attention.methods import Scoring
@@ -68,6 +70,77 @@ def mistral(config: Config) -> dict[str, Any]:
     return {"windows": _same_window(config)}
 
 
+_MINISTRAL_ROPE: Config = {  # where config.json is silent
+    "rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "original_max_position_embeddings": 16_384,
+    "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,
+}  # fmt: skip
+
+
+def ministral3(config: Config) -> dict[str, Any]:
+    """Ministral 3: Mistral whose queries grow with the logarithm of their position."""
+    given = config.get("rope_parameters") or config.get("rope_scaling") or _MINISTRAL_ROPE
+    floor, scale = given.get("original_max_position_embeddings"), given.get("llama_4_scaling_beta")
+    if floor is None or scale is None:
+        raise UnsupportedModel(
+            "config.json: Ministral3ForCausalLM needs llama_4_scaling_beta and original_max_position_embeddings in rope_parameters"
+        )
+    return {
+        **mistral(config),
+        "ropes": (rope_spec(config, config["head_dim"], given),),
+        "temperature": TemperatureSpec(floor, scale, first=0, is_everywhere=True),
+    }
+
+
+def smollm3(config: Config) -> dict[str, Any]:
+    """SmolLM 3: Llama in which every fourth layer knows no positions."""
+    num_layers = config["num_hidden_layers"]
+    turns = config.get("no_rope_layers") or [
+        int((index + 1) % config["no_rope_layer_interval"] != 0) for index in range(num_layers)
+    ]
+    slides = bool(config.get("use_sliding_window"))
+    kinds = ["sliding_attention" if slides and not turn else "full_attention" for turn in turns]
+    return {
+        **llama(config),
+        "rope_of": tuple(0 if turn else None for turn in turns[:num_layers]),
+        "windows": _windows(config, kinds) if slides else (None,) * num_layers,
+    }
+
+
+def granite(config: Config) -> dict[str, Any]:
+    """Granite 3: Llama with four multipliers. What layers add is scaled by one of them, r.
+
+    A stream that is kept divided by r takes what layers add as it is: norms do not mind, but for their eps, which is divided by
+    the square of r, and so is the embedding by r.
+    """
+    for name in ("residual_multiplier", "logits_scaling"):
+        if not isinstance(config[name], int | float) or not 0 < config[name] < math.inf:
+            raise UnsupportedModel(f'config.json: "{name}" is {config[name]!r:.40}; it must be a positive number')
+    residual = float(config["residual_multiplier"])
+    return {
+        **llama(config),
+        "norm": NormSpec("rms", config["rms_norm_eps"] / residual**2),
+        "embedding_scale": config["embedding_multiplier"] / residual,
+        "scoring": Scoring(float(config["attention_multiplier"])),
+        "logit_scale": 1 / config["logits_scaling"],
+    }
+
+
+def glm4(config: Config) -> dict[str, Any]:
+    """GLM-4-0414: norms before and after, one matrix for gate and up, half of each head turned, in pairs."""
+    return {
+        "block": "sandwich",
+        "is_rope_interleaved": True,
+        "has_qkv_bias": bool(config["attention_bias"]),
+        "ropes": (rope_spec({"partial_rotary_factor": 0.5, **config}, config["head_dim"]),),
+        "names": Names(
+            gate_up="mlp.gate_up_proj",
+            after_attention="post_self_attn_layernorm",
+            mlp_norm="post_attention_layernorm",
+            after_mlp="post_mlp_layernorm",
+        ),
+    }
+
+
 def qwen3(config: Config) -> dict[str, Any]:
     return {**_attention_biases(config), "qk_norm": "head", "windows": qwen_windows(config)}
 
@@ -90,6 +163,22 @@ def qwen3_moe(config: Config) -> dict[str, Any]:
     }
 
 
+def qwen2_moe(config: Config) -> dict[str, Any]:
+    """Qwen 1.5 and 2 with experts: a shared expert beside them, behind a gate of its own."""
+    found = qwen3_moe({**config, "use_sliding_window": False})
+    if config.get("use_sliding_window"):
+        raise UnsupportedModel('config.json: "use_sliding_window" is not supported for Qwen2MoeForCausalLM')
+    shared = config["shared_expert_intermediate_size"]
+    return {
+        **found,
+        "qk_norm": None,
+        "has_qkv_bias": bool(config["qkv_bias"]),
+        "has_output_bias": False,
+        "experts": replace(found["experts"], shared_size=shared, gates_shared=True),
+        "names": Names(shared="mlp.shared_expert"),
+    }
+
+
 def mixtral(config: Config) -> dict[str, Any]:
     experts = "block_sparse_moe.experts.{}."
     return {
@@ -101,6 +190,15 @@ def mixtral(config: Config) -> dict[str, Any]:
         "names": Names(
             router="block_sparse_moe.gate", expert=(f"{experts}w1", f"{experts}w3", f"{experts}w2")
         ),
+    }
+
+
+def gemma(config: Config) -> dict[str, Any]:
+    """Gemma, arXiv:2403.08295: Llama with norms of 1 + weight, GELU, and embeddings that are scaled."""
+    return {
+        **_attention_biases(config),
+        "norm": NormSpec("rms", config["rms_norm_eps"], offset=1.0),
+        "embedding_scale": config["hidden_size"] ** 0.5,
     }
 
 
@@ -141,27 +239,10 @@ def phi3(config: Config) -> dict[str, Any]:
 
 def deepseek_v3(config: Config) -> dict[str, Any]:
     """DeepSeek-V3, arXiv:2412.19437: latent attention; experts chosen by sigmoid, in groups, with a bias for balance."""
-    latent = LatentSpec(
-        config["q_lora_rank"],
-        config["kv_lora_rank"],
-        config["qk_nope_head_dim"],
-        config["qk_rope_head_dim"],
-        config["v_head_dim"],
-    )
-    rope = rope_spec(config, latent.rope_dim)
-    scale = (latent.nope_dim + latent.rope_dim) ** -0.5
-    if rope.kind != "default" and rope.parameters.get("mscale_all_dim"):
-        scale *= yarn_magnitude(rope.parameters["factor"], rope.parameters["mscale_all_dim"]) ** 2
     num_layers = config["num_hidden_layers"]
     return {
-        "num_kv_heads": 1,
-        "head_dim": latent.rank + latent.rope_dim,
-        "latent": latent,
-        "scoring": Scoring(scale),
-        "ropes": (rope,),
+        **_latent(config),
         "is_rope_interleaved": bool(config["rope_interleave"]),
-        "has_qkv_bias": bool(config.get("attention_bias")),
-        "has_output_bias": bool(config.get("attention_bias")),
         "experts": ExpertSpec(
             config["n_routed_experts"],
             config["num_experts_per_tok"],
@@ -174,10 +255,58 @@ def deepseek_v3(config: Config) -> dict[str, Any]:
             groups_per_token=config["topk_group"],
             has_correction=True,
         ),
-        "has_experts": tuple(index >= config["first_k_dense_replace"] for index in range(num_layers)),
         "ignored": tuple(  # layers that predict tokens further ahead, for speculation
             f"model.layers.{num_layers + extra}." for extra in range(config.get("num_nextn_predict_layers") or 0)
         ),
+    }
+
+
+def deepseek_v2(config: Config) -> dict[str, Any]:
+    """DeepSeek-V2, arXiv:2405.04434: latent attention; experts chosen by softmax, from groups that are as good as their best."""
+    method = config["topk_method"]
+    if method not in ("greedy", "group_limited_greedy"):
+        raise UnsupportedModel(f'config.json: topk_method "{method}" is not supported; supported: greedy, group_limited_greedy')
+    has_groups = method == "group_limited_greedy"
+    return {
+        **_latent(config),
+        "is_rope_interleaved": True,
+        "has_mlp_bias": bool(config.get("mlp_bias")),
+        "experts": ExpertSpec(
+            config["n_routed_experts"],
+            config["num_experts_per_tok"],
+            config["moe_intermediate_size"],
+            shared_size=config["moe_intermediate_size"] * config["n_shared_experts"],
+            is_normalized=bool(config.get("norm_topk_prob")),
+            scale=config["routed_scaling_factor"],
+            num_groups=config["n_group"] if has_groups else 1,
+            groups_per_token=config["topk_group"] if has_groups else 1,
+            best_of_group=1,
+        ),
+    }
+
+
+def _latent(config: Config) -> dict[str, Any]:
+    """Multi-head latent attention, and experts in all layers but the first."""
+    latent = LatentSpec(
+        config["q_lora_rank"],
+        config["kv_lora_rank"],
+        config["qk_nope_head_dim"],
+        config["qk_rope_head_dim"],
+        config["v_head_dim"],
+    )
+    rope = rope_spec(config, latent.rope_dim)
+    scale = (latent.nope_dim + latent.rope_dim) ** -0.5
+    if rope.kind != "default" and rope.parameters.get("mscale_all_dim"):
+        scale *= yarn_magnitude(rope.parameters["factor"], rope.parameters["mscale_all_dim"]) ** 2
+    return {
+        "num_kv_heads": 1,
+        "head_dim": latent.rank + latent.rope_dim,
+        "latent": latent,
+        "scoring": Scoring(scale),
+        "ropes": (rope,),
+        "has_qkv_bias": bool(config.get("attention_bias")),
+        "has_output_bias": bool(config.get("attention_bias")),
+        "has_experts": tuple(index >= config["first_k_dense_replace"] for index in range(config["num_hidden_layers"])),
     }
 
 

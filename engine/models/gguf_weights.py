@@ -169,7 +169,8 @@ class GgufCheckpoint:
 
     def read(self, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
         """The tensor as numbers."""
-        parts = [held(self._numbers(name), cut).to(device, source.dtype or dtype) for name, _, cut in source.held()]
+        held_parts = ((self._numbers(name).reshape(shape), cut) for name, shape, cut in source.held())
+        parts = [held(numbers, cut).to(device, source.dtype or dtype) for numbers, cut in held_parts]
         joined = parts[0] if len(parts) == 1 else torch.cat(parts)
         return joined if source.finish is None else source.finish(joined)
 
@@ -181,7 +182,9 @@ class GgufCheckpoint:
         stored = self._model.tensors[place.tensor]
         if place.index is None:
             return stored
-        return StoredTensor(f"{stored.name}[{place.index}]", stored.type, stored.shape[1:], stored.data[place.index])
+        assert self._spec.experts is not None, "names of experts come from layers that have some"
+        matrices = stored.data.reshape(self._spec.experts.count, -1, stored.data.shape[-1])  # axes of one place may lie before
+        return StoredTensor(f"{stored.name}[{place.index}]", stored.type, stored.shape[-2:], matrices[place.index])
 
     def _check_shape(self, name: str, shape: Shape) -> set[str]:
         """The tensors of the file that make this one. Raises WeightError."""

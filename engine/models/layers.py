@@ -67,7 +67,7 @@ class Attention:
                 turned = self.qk_norm(turned)
         query, key = turned.split((spec.num_heads, spec.num_kv_heads), dim=1)
         step.cache.write(self.index, step.plan.slots, key, value)
-        return query if rope is not None else self._tempered(query, step.positions)
+        return self._tempered(query, step.positions)
 
     def _stored_compiled(self, projected: Tensor, step: Step) -> Tensor:
         spec, rope, norm = self.spec, self.spec.rope_of[self.index], self.qk_norm
@@ -92,14 +92,14 @@ class Attention:
             rotation, norm = fused.Rotation(angles.cosine[:, 0], angles.sine[:, 0]), self.head_norm
         where = layer_cache(step.cache, self.index)
         query = fused.rotate_and_cache(query, key, value, rotation, where, step.plan.slots, norm=norm, backend="triton")
-        return query if rope is not None else self._tempered(query, step.positions)
+        return self._tempered(query, step.positions)
 
     def _tempered(self, query: Tensor, positions: Tensor) -> Tensor:
         """Queries scaled by a factor that grows with the logarithm of their position (`TemperatureSpec`)."""
-        temperature = self.spec.temperature
-        if temperature is None:
+        temperature, is_turned = self.spec.temperature, self.spec.rope_of[self.index] is not None
+        if temperature is None or (is_turned and not temperature.is_everywhere):
             return query
-        growth = torch.log1p(((positions.float() + 1) / temperature.floor).floor()) * temperature.scale + 1
+        growth = torch.log1p(((positions.float() + temperature.first) / temperature.floor).floor()) * temperature.scale + 1
         return (query * growth[:, None, None]).to(query.dtype)
 
 

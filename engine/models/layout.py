@@ -74,7 +74,7 @@ def head_name(spec: ModelInfo) -> str:
 
 def _layer(spec: ModelSpec, index: int) -> Iterator[tuple[str, Source]]:
     prefix = f"model.layers.{index}."
-    for name, theirs in _NORMS[spec.block].items():
+    for name, theirs in _norms(spec).items():
         yield from _norm(spec, name, prefix + theirs, (spec.hidden_size,)).items()
     attention = _attention(spec, prefix) if spec.latent is None else _latent_attention(spec, spec.latent, prefix)
     yield from attention.items()
@@ -85,16 +85,14 @@ def _layer(spec: ModelSpec, index: int) -> Iterator[tuple[str, Source]]:
         yield from _mlp(spec, "mlp.", prefix, (names.gate, names.up, names.down), spec.intermediate_size).items()
 
 
-_NORMS = {
-    "sequential": {"input_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"},
-    "parallel": {"input_norm": "input_layernorm"},
-    "sandwich": {
-        "input_norm": "input_layernorm",
-        "after_attention": "post_attention_layernorm",
-        "mlp_norm": "pre_feedforward_layernorm",
-        "after_mlp": "post_feedforward_layernorm",
-    },
-}
+def _norms(spec: ModelSpec) -> dict[str, str]:
+    """The norms of a layer: our name -> the checkpoint's."""
+    found, names = {"input_norm": "input_layernorm"}, spec.names
+    if spec.block == "sequential":
+        return found | {"mlp_norm": "post_attention_layernorm"}
+    if spec.block == "parallel":
+        return found
+    return found | {"after_attention": names.after_attention, "mlp_norm": names.mlp_norm, "after_mlp": names.after_mlp}
 
 
 def _norm(spec: ModelSpec, name: str, theirs: str, shape: Shape) -> Sources:
@@ -180,6 +178,8 @@ def _experts(spec: ModelSpec, experts: ExpertSpec, prefix: str) -> Sources:
     if experts.shared_size:
         shared = (f"{names.shared}.gate_proj", f"{names.shared}.up_proj", f"{names.shared}.down_proj")
         sources |= _mlp(spec, "mlp.shared.", prefix, shared, experts.shared_size)
+    if experts.gates_shared:
+        sources |= linear_sources("mlp.shared_gate", [(f"{prefix}{names.shared}_gate", 1)], spec.hidden_size, has_bias=False)
     return sources
 
 

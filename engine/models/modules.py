@@ -123,11 +123,15 @@ class Experts:
     correction: Tensor | None  # float32 [count]
     experts: GroupedMlp
     shared: Mlp | None
+    shared_gate: Linear | None = None  # hidden -> 1
 
     def __call__(self, hidden: Tensor) -> Tensor:
         weights, chosen = self.route(hidden)
         output = self.experts(hidden, chosen, weights)
-        return output if self.shared is None else output + self.shared(hidden)
+        if self.shared is None:
+            return output
+        shared = self.shared(hidden)
+        return output + (shared if self.shared_gate is None else shared * self.shared_gate(hidden).sigmoid())
 
     def route(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Weights (float32) and numbers (int64) of the experts chosen for each token, both [num_tokens, per_token]."""
@@ -147,10 +151,10 @@ class Experts:
 def _within_best_groups(preference: Tensor, spec: ExpertSpec) -> Tensor:
     """`preference` [num_tokens, count], with -inf for experts outside the best groups.
 
-    A group is as good as its two best experts together (DeepSeek-V3, arXiv:2412.19437).
+    A group is as good as its best expert (DeepSeek-V2), or its two best together (DeepSeek-V3, arXiv:2412.19437).
     """
     grouped = preference.unflatten(-1, (spec.num_groups, -1))
-    quality = grouped.topk(2, dim=-1).values.sum(dim=-1)
+    quality = grouped.topk(spec.best_of_group, dim=-1).values.sum(dim=-1)
     best = quality.topk(spec.groups_per_token, dim=-1).indices
     is_out = torch.ones_like(quality, dtype=torch.bool).scatter_(-1, best, False)
     return grouped.masked_fill(is_out[..., None], float("-inf")).flatten(-2)

@@ -50,7 +50,8 @@ def rope_spec(config: Mapping[str, Any], head_dim: int, given: Mapping[str, Any]
     """Read both spellings: `rope_parameters` (or `given`, for one of several kinds of layers) and the older `rope_theta`
     with `rope_scaling`.
 
-    Raises UnsupportedModel naming the rope type, or the parameter that a scaling needs and does not get.
+    Raises UnsupportedModel naming the rope type, the parameter that a scaling needs and does not get, an odd number of
+    dimensions, or a number that is out of range.
     """
     parameters = dict(given or config.get("rope_parameters") or config.get("rope_scaling") or {})
     kind = parameters.pop("rope_type", None) or parameters.pop("type", None) or "default"
@@ -61,11 +62,33 @@ def rope_spec(config: Mapping[str, Any], head_dim: int, given: Mapping[str, Any]
         raise UnsupportedModel(f'config.json: rope type "{kind}" is not supported; supported: {", ".join(SUPPORTED)}')
     if config.get("original_max_position_embeddings"):
         parameters["original_max_position_embeddings"] = config["original_max_position_embeddings"]
+    _check_numbers({**parameters, "rope_theta": theta})
     for name in _NEEDED.get(kind, ()):
         if parameters.get(name) is None:
             raise UnsupportedModel(f'config.json: rope type "{kind}" needs the parameter "{name}"')
     share = float(parameters.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0)
-    return RopeSpec(kind, float(theta), int(head_dim * share), int(config["max_position_embeddings"]), parameters)
+    dim = int(head_dim * share + 1e-4)  # a share such as 46 / 94 is not exact
+    if dim < 2 or dim % 2:
+        raise UnsupportedModel(f"config.json: {dim} dimensions of a head turn; they do so in pairs: an even number from 2 on")
+    return RopeSpec(kind, float(theta), dim, int(config["max_position_embeddings"]), parameters)
+
+
+_POSITIVE = ("factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow", "original_max_position_embeddings")
+
+
+def _check_numbers(parameters: Mapping[str, Any]) -> None:
+    """Raise UnsupportedModel for a number that nothing turns by."""
+    found = [(name, parameters[name], 0.0) for name in _POSITIVE if parameters.get(name) is not None]
+    found += [(name, value, 0.0) for name in ("short_factor", "long_factor") for value in _listed(name, parameters.get(name))]
+    for name, value, least in (*found, ("rope_theta", parameters["rope_theta"], 1.0)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least < value < math.inf:
+            raise UnsupportedModel(f'config.json: rope parameter "{name}" is {value!r:.40}; it must be a number above {least:g}')
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    if value is None or isinstance(value, list | tuple):
+        return list(value or ())
+    raise UnsupportedModel(f'config.json: rope parameter "{name}" is {value!r:.40}; it must be a list of numbers')
 
 
 def inverse_frequencies(rope: RopeSpec) -> tuple[Tensor, float]:

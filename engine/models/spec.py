@@ -18,7 +18,8 @@ from .files import read_json, refuse_other_formats
 from .mamba import mamba_spec
 from .transformers_model import TransformersSpec, transformers_spec
 
-PERMUTED = frozenset({"llama", "mistral3"})  # GGUF architectures whose queries and keys are stored for interleaved rotation
+PERMUTED = frozenset({"llama", "mistral3", "smollm3", "granite"})
+"""GGUF architectures whose queries and keys are stored for interleaved rotation."""
 
 
 def read_spec(folder: Path) -> ModelInfo:
@@ -32,11 +33,13 @@ def read_spec(folder: Path) -> ModelInfo:
     return spec_from_config(config if config.get("quantization_config") else {**config, **_older_plan(folder)})
 
 
-_OLDER_FILES = {"quantize_config.json": "gptq", "quant_config.json": "awq"}  # before it was written into config.json
+_OLDER_FILES = {  # before it was written into config.json
+    "quantize_config.json": "gptq", "quant_config.json": "awq", "hf_quant_config.json": "modelopt",
+}  # fmt: skip
 
 
 def _older_plan(folder: Path) -> dict[str, Any]:
-    """What older GPTQ and AWQ checkpoints say in a file of its own, as config.json would."""
+    """What older GPTQ, AWQ and ModelOpt checkpoints say in a file of its own, as config.json would."""
     for name, method in _OLDER_FILES.items():
         if (folder / name).is_file():
             return {"quantization_config": {"quant_method": method, **read_json(folder / name)}}
@@ -53,6 +56,8 @@ def gguf_spec(model: GgufModel) -> ModelSpec:
     assert isinstance(spec, ModelSpec), "config_of names native architectures alone"
     if model.architecture in PERMUTED:
         spec = replace(spec, is_rope_interleaved=True)
+    if spec.names.stacked_experts is not None:  # which GGUF stacks as those of all families, matrix by matrix
+        spec = replace(spec, names=replace(spec.names, stacked_experts=None))
     return spec if spec.latent is not None else _with_biases(spec, model)
 
 
@@ -69,27 +74,34 @@ def _with_biases(spec: ModelSpec, model: GgufModel) -> ModelSpec:
 WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type of its text part -> that part's architecture
     "Gemma3ForConditionalGeneration": {"gemma3_text": "Gemma3ForCausalLM"},
     "Llama4ForConditionalGeneration": {"llama4_text": "Llama4ForCausalLM"},
-    "Mistral3ForConditionalGeneration": {"mistral": "MistralForCausalLM"},
+    "Mistral3ForConditionalGeneration": {"mistral": "MistralForCausalLM", "ministral3": "Ministral3ForCausalLM"},
 }
 
 ARCHITECTURES: Mapping[str, str] = {  # model type -> its native architecture, for a config.json that names none
     "cohere": "CohereForCausalLM",
     "cohere2": "Cohere2ForCausalLM",
+    "deepseek_v2": "DeepseekV2ForCausalLM",
     "deepseek_v3": "DeepseekV3ForCausalLM",
+    "gemma": "GemmaForCausalLM",
     "gemma2": "Gemma2ForCausalLM",
     "gemma3": "Gemma3ForConditionalGeneration",
     "gemma3_text": "Gemma3ForCausalLM",
+    "glm4": "Glm4ForCausalLM",
+    "granite": "GraniteForCausalLM",
     "llama": "LlamaForCausalLM",
     "llama4": "Llama4ForConditionalGeneration",
     "llama4_text": "Llama4ForCausalLM",
     "mamba2": "Mamba2ForCausalLM",
+    "ministral3": "Ministral3ForCausalLM",
     "mistral": "MistralForCausalLM",
     "mistral3": "Mistral3ForConditionalGeneration",
     "mixtral": "MixtralForCausalLM",
     "phi3": "Phi3ForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
+    "qwen2_moe": "Qwen2MoeForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
     "starcoder2": "Starcoder2ForCausalLM",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -83,6 +84,24 @@ def _fp8(config: Config) -> Iterable[Rule]:
     yield Rule(EVERYTHING, Float8(block, inputs, has_input_scale=is_static))
 
 
+def _modelopt(config: Config) -> Iterable[Rule]:
+    """TensorRT Model Optimizer's FP8: a scale for each matrix, one for its inputs."""
+    inner = _mapping(config, "quantization") or config  # hf_quant_config.json has it one level down
+    algorithm = inner.get("quant_algo")
+    if algorithm != "FP8":
+        _refuse(f'"quant_algo" of modelopt is "{algorithm}"; supported: FP8')
+    for key in ("ignore", "exclude_modules"):
+        yield Rule(tuple(pattern for name in _names(inner, key) for pattern in _wildcard(name)), None)
+    yield Rule(EVERYTHING, Float8(None, Rounding("float8"), has_input_scale=True))
+
+
+def _wildcard(name: str) -> tuple[Pattern, ...]:
+    """A name, or one in which "*" stands for anything."""
+    if "*" not in name:
+        return _patterns([name], "part")
+    return _patterns([".*".join(map(re.escape, name.split("*"))) + "$"], "regex")
+
+
 def _fbgemm(config: Config) -> Iterable[Rule]:
     ceiling = config.get("activation_scale_ub")
     if ceiling is not None and not (isinstance(ceiling, int | float) and 0 < ceiling < math.inf):
@@ -113,6 +132,8 @@ def _compressed(config: Config) -> Iterable[Rule]:
         if not isinstance(group, Mapping) or not isinstance(group.get("weights"), Mapping):
             _refuse(f'group "{name}" of "config_groups" does not say how weights are stored')
         form = group.get("format") or config.get("format")
+        if group.get("output_activations") and not all(name.endswith(_CACHED) for name in _names(group, "targets")):
+            _refuse(f'"output_activations" of group "{name}" are not supported; those of keys and values are passed over')
         targets = tuple(pattern for target in _names(group, "targets") for pattern in _target(target))
         ordered.append((targets, _compressed_scheme(str(form), group["weights"], _mapping(group, "input_activations"))))
     for kind in ("name", "regex", "all"):  # as there: names come before expressions, and these before classes
@@ -126,6 +147,7 @@ def _target(name: str) -> tuple[Pattern, ...]:
     return _patterns([name.removeprefix("re:")], "regex" if name.startswith("re:") else "name")
 
 
+_CACHED = ("k_proj", "v_proj")  # whose outputs are keys and values
 _FORMATS = ("pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mxfp4-pack-quantized")
 
 
@@ -188,6 +210,7 @@ _METHODS: Mapping[Any, Callable[[Config], Iterable[Rule]]] = {
     "compressed-tensors": _compressed,
     "fp8": _fp8,
     "fbgemm_fp8": _fbgemm,
+    "modelopt": _modelopt,
     "bitsandbytes": _bitsandbytes,
     "mxfp4": lambda config: (),  # the experts of gpt-oss, which are all that it stores so: `gpt_oss.py`
 }

@@ -21,6 +21,8 @@ class LlamaCpp:
         params = xllamacpp.CommonParams()
         params.model.path, params.n_ctx, params.n_parallel, params.cpuparams.n_threads = str(path), context, 1, 1
         params.verbosity = -1
+        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32  # what is compared with has such a cache
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED  # which rounds to float16
         self._server = xllamacpp.Server(params)
         self._connection = http.client.HTTPConnection(urlsplit(self._server.listening_address).netloc)
 

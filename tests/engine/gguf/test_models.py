@@ -20,6 +20,7 @@ from maskwright.kernels.quantized import BLOCK_TYPES
 
 from ..conftest import LATENT, LLAMA3_ROPE, SIZES, YARN_ROPE, save_tiny_model
 from ..models import test_decoder
+from . import writing
 from .writing import Kind, as_folder, write_gguf
 
 BLOCKS = {"intermediate_size": 64}  # rows of whole blocks of 32
@@ -27,6 +28,8 @@ LONG_ROPE = {
     "rope_type": "longrope", "rope_theta": 100.0, "original_max_position_embeddings": 32, "short_factor": [1.0, 1.1, 1.2, 1.3],
     "long_factor": [1.5, 3.0, 4.0, 5.0],
 }  # fmt: skip
+V2 = {**LATENT, "moe_intermediate_size": 32, "n_group": 1, "topk_group": 1, "topk_method": "greedy", "routed_scaling_factor": 1.5}
+GROWING = {"llama_4_scaling_beta": 0.3, "mscale": 1.0, "mscale_all_dim": 1.0}
 MODELS = {
     "llama": ("LlamaConfig", {}),
     "llama-biased-tied": ("LlamaConfig", {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}),
@@ -46,6 +49,15 @@ MODELS = {
     "command-r": ("CohereConfig", {"use_qk_norm": True}),
     "cohere2": ("Cohere2Config", {"num_hidden_layers": 4, "sliding_window": 6}),
     "deepseek2": ("DeepseekV3Config", {**LATENT, "moe_intermediate_size": 32, "rope_parameters": {**YARN_ROPE, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+    "deepseek2-softmax": ("DeepseekV2Config", {**V2, "rope_parameters": {**YARN_ROPE, "mscale": 0.7, "mscale_all_dim": 0.7}}),
+    "deepseek2-lite": ("DeepseekV2Config", {**V2, "q_lora_rank": None, "num_hidden_layers": 26}),
+    "gemma": ("GemmaConfig", {"head_dim": 16}),
+    "smollm3": ("SmolLM3Config", {"num_hidden_layers": 5, "pad_token_id": 0}),
+    "granite": ("GraniteConfig", {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.1, "logits_scaling": 2.0}),
+    "glm4": ("Glm4Config", {"head_dim": 16, "pad_token_id": 0}),
+    "qwen2moe": ("Qwen2MoeConfig", {"num_experts": 6, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 64, "num_experts_per_tok": 2}),
+    "mistral3": ("Ministral3Config", {"head_dim": 8, "rope_parameters": {**YARN_ROPE, **GROWING, "original_max_position_embeddings": 8}}),
+    "llama4": ("Llama4TextConfig", {"intermediate_size_mlp": 64, "num_local_experts": 4, "num_hidden_layers": 5, "interleave_moe_layer_step": 2, "head_dim": 8}),
 }  # fmt: skip
 
 
@@ -143,11 +155,43 @@ def test_a_type_that_nothing_decodes_is_refused_by_name(tmp_path: Path, tiny_mod
         logits(path)
 
 
-def test_deepseek_v2_is_refused_by_name(tmp_path: Path) -> None:
-    folder = save_tiny_model(tmp_path / "folder", *MODELS["deepseek2"]).folder
-    path = write_gguf(tmp_path / "model.gguf", folder, **{"deepseek2.expert_gating_func": 1})
-    with pytest.raises(UnsupportedModel, match=r"experts are chosen by softmax \(DeepSeek-V2\), which is not supported"):
-        read_spec(path)
+@pytest.mark.parametrize(("groups", "method"), [(1, "greedy"), (4, "group_limited_greedy")])
+def test_experts_chosen_by_softmax_are_deepseek_v2s(groups: int, method: str, tmp_path: Path) -> None:
+    """Groups of V2 are as good as their best expert; llama.cpp takes the two best, as V3 does."""
+    folder = save_tiny_model(tmp_path / "folder", "DeepseekV2Config", {**V2, "n_group": groups, "topk_group": 2 if groups > 1 else 1, "topk_method": method}).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, Kind.F32)
+    expected = logits(folder)
+    assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
+
+
+def test_axes_of_one_place_may_lie_before_a_stack_of_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ggml does not tell such shapes apart."""
+    folder = save_tiny_model(tmp_path / "folder", *MODELS["mixtral"]).folder
+    expected = logits(write_gguf(tmp_path / "model.gguf", folder))
+    plain = writing.stacked
+    monkeypatch.setattr(writing, "stacked", lambda state: ((name, tensor[None] if "experts" in name else tensor) for name, tensor in plain(state)))
+    assert torch.equal(logits(write_gguf(tmp_path / "other.gguf", folder)), expected)
+    assert {len(tensor.shape) for name, tensor in open_gguf(tmp_path / "other.gguf").tensors.items() if "_exps" in name} == {4}
+
+
+def test_a_window_of_llamas_is_mistrals(tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "folder", "MistralConfig", {"sliding_window": 7}).folder
+    path = write_gguf(tmp_path / "model.gguf", folder)
+    expected = logits(folder)
+    assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
+
+
+def test_which_layers_slide_may_be_a_list(tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "folder", *MODELS["gemma2"]).folder
+    found = read_spec(write_gguf(tmp_path / "model.gguf", folder, **{"gemma2.attention.sliding_window_pattern": [False, True, True]}))
+    assert found.windows == (None, 6, 6)
+
+
+def test_a_factor_without_a_type_is_linear(tmp_path: Path, tiny_model) -> None:
+    """As llama.cpp has it."""
+    path = write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder, **{"llama.rope.scaling.factor": 4.0})
+    (rope,) = read_spec(path).ropes
+    assert (rope.kind, rope.parameters["factor"]) == ("linear", 4.0)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +199,13 @@ def test_deepseek_v2_is_refused_by_name(tmp_path: Path) -> None:
     [
         ({"llama.attention.temperature_scale": 0.1}, "attention.temperature_scale is 0.1"),
         ({"llama.rope.scaling.type": "wide"}, 'rope.scaling.type is "wide"'),
+        ({"llama.rope.dimension_count": 7}, "7 dimensions of a head turn; they do so in pairs"),
+        ({"llama.rope.scaling.attn_factor": 1.3}, 'rope.scaling.attn_factor is 1.2999.* where rope.scaling.type is "linear"'),
+        ({"llama.rope.scaling.yarn_ext_factor": 0.5}, "rope.scaling.yarn_ext_factor is 0.5"),
+        ({"llama.logit_scale": 0.5}, "logit_scale is 0.5"),
+        ({"llama.final_logit_softcapping": 30.0}, "final_logit_softcapping is 30.0"),
+        ({"llama.attention.causal": False}, "attention.causal is false: it is an encoder"),
+        ({"llama.rope.dimension_sections": [2, 1, 1]}, "rope.dimension_sections is array"),
         ({"llama.attention.head_count_kv": [2, 1, 2]}, "attention.head_count_kv differs from layer to layer"),
     ],
 )
@@ -162,6 +213,19 @@ def test_what_would_change_the_computation_is_refused_by_name(keys: dict, messag
     path = write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder, **keys)
     with pytest.raises(UnsupportedModel, match=message):
         read_spec(path)
+
+
+def test_keys_that_change_nothing_or_that_nobody_knows_are_passed_over(tmp_path: Path, tiny_model) -> None:
+    keys = {"llama.rope.scaling.finetuned": True, "llama.tensor_data_layout": "Meta AI original pth", "llama.our_own_note": 7, "llama.logit_scale": 1.0}
+    assert read_spec(write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder, **keys)).num_layers == 3
+
+
+def test_multipliers_of_nothing_are_named(tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "folder", *MODELS["granite"]).folder
+    for name in ("logit_scale", "residual_scale"):
+        path = write_gguf(tmp_path / f"{name}.gguf", folder, **{f"granite.{name}": 0.0})
+        with pytest.raises(ModelFolderError, match=f'"granite.{name}" is 0.0; it must be a positive number'):
+            read_spec(path)
 
 
 COUNTS, NUMBERS = ("embedding_length", "attention.head_count", "block_count"), ("attention.layer_norm_rms_epsilon", "rope.freq_base")

@@ -76,7 +76,10 @@ def test_an_architecture_is_the_same_with_compiled_layers(name: str, tmp_path: P
     assert torch.allclose(logits(True), exact, atol=2e-4 * exact.abs().max().item())
 
 
-WHOLE = ("llama", "llama-biased-tied", "llama-rope-factors", "llama-yarn", "llama-linear", "mistral", "qwen2", "qwen3", "gemma3", "phi3")
+WHOLE = (
+    "llama", "llama-biased-tied", "llama-rope-factors", "llama-yarn", "llama-linear", "mistral", "qwen2", "qwen3", "gemma3", "phi3", "gemma", "smollm3", "granite",
+    "glm4",
+)  # fmt: skip
 
 
 @needs_library

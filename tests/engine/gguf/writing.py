@@ -18,8 +18,10 @@ from torch import Tensor
 ARCHITECTURES = {
     "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
     "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "starcoder2": "starcoder2", "cohere": "command-r",
-    "cohere2": "cohere2", "deepseek_v3": "deepseek2",
+    "cohere2": "cohere2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "gemma": "gemma", "smollm3": "smollm3",
+    "granite": "granite", "glm4": "glm4", "qwen2_moe": "qwen2moe", "ministral3": "mistral3", "llama4_text": "llama4",
 }  # fmt: skip
+TURNED = {"llama", "mistral3", "smollm3", "granite"}  # whose heads are written for interleaved rotation
 TOKENS = ["<unk>", "<s>", "</s>", *(f"t{i}" for i in range(96))]
 KEEPS_FLOAT32 = re.compile(r"norm|ffn_gate_inp|rope_|exp_probs")  # as llama.cpp's quantiser does
 
@@ -101,7 +103,7 @@ def parameters(config: dict[str, Any], arch: str) -> dict[str, Any]:
         "block_count": config["num_hidden_layers"],
         "context_length": config["max_position_embeddings"],
         "embedding_length": config["hidden_size"],
-        "feed_forward_length": config["intermediate_size"],
+        "feed_forward_length": config.get("intermediate_size_mlp", config["intermediate_size"]),
         "attention.head_count": heads,
         "attention.head_count_kv": config["num_key_value_heads"],
         "attention.key_length": head_dim,
@@ -111,7 +113,12 @@ def parameters(config: dict[str, Any], arch: str) -> dict[str, Any]:
         "attention.layer_norm_rms_epsilon": config.get("rms_norm_eps"),
         "attention.layer_norm_epsilon": config.get("layer_norm_eps", config.get("norm_epsilon")),
         "attention.sliding_window": config.get("sliding_window"),
-        "logit_scale": config.get("logit_scale"),
+        "logit_scale": config.get("logit_scale", config.get("logits_scaling")),
+        "attention.scale": config.get("attention_multiplier"),
+        "embedding_scale": config.get("embedding_multiplier"),
+        "residual_scale": config.get("residual_multiplier"),
+        "attention.temperature_scale": rope.get("llama_4_scaling_beta"),
+        "rope.scaling.yarn_log_multiplier": rope.get("mscale_all_dim") if arch == "mistral3" else None,
         "attn_logit_softcapping": config.get("attn_logit_softcapping"),
         "final_logit_softcapping": config.get("final_logit_softcapping"),
         "rope.freq_base_swa": None if sliding is None else float(sliding["rope_theta"]),
@@ -136,14 +143,22 @@ def experts(config: dict[str, Any]) -> dict[str, Any]:
     count = config.get("num_experts") or config.get("num_local_experts") or config.get("n_routed_experts")
     if not count:
         return {}
+    if config["model_type"] == "llama4_text":
+        return {
+            "expert_count": count,
+            "expert_used_count": config["num_experts_per_tok"],
+            "expert_feed_forward_length": config["intermediate_size"],
+            "interleave_moe_layer_step": config["interleave_moe_layer_step"],
+        }
     return {
         "expert_count": count,
         "expert_used_count": config["num_experts_per_tok"],
         "expert_feed_forward_length": config.get("moe_intermediate_size"),
+        "expert_shared_feed_forward_length": config.get("shared_expert_intermediate_size"),
         "expert_shared_count": config.get("n_shared_experts"),
         "expert_weights_scale": config.get("routed_scaling_factor"),
         "expert_weights_norm": config.get("norm_topk_prob") if "n_routed_experts" in config else None,
-        "expert_gating_func": 2 if "n_routed_experts" in config else None,
+        "expert_gating_func": 2 if config["model_type"] == "deepseek_v3" else None,
         "expert_group_count": config.get("n_group"),
         "expert_group_used_count": config.get("topk_group"),
         "leading_dense_block_count": config.get("first_k_dense_replace"),
@@ -190,11 +205,14 @@ def tensors(config: dict[str, Any], arch: str, state: dict[str, Tensor]) -> Iter
     for length in ("long", "short") if rope.get("rope_type") == "longrope" else ():
         yield f"rope_factors_{length}.weight", torch.tensor(rope[f"{length}_factor"])
     for name, tensor in stacked(state):
-        if arch == "llama" and re.search(r"\.[qk]_proj\.", name):
+        if arch in TURNED and re.search(r"\.[qk]_proj\.", name):
             count = config["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"]
             tensor = interleaved(tensor, count)
         if arch.startswith("gemma") and name.endswith("norm.weight"):
             tensor = tensor + 1
+        if arch == "llama4" and ".experts." in name:
+            yield from transposed(name, tensor)
+            continue
         if name.endswith("kv_b_proj.weight"):
             yield from halves(table, name, tensor, config)
             continue
@@ -226,6 +244,14 @@ def halves(table: Any, name: str, tensor: Tensor, config: dict[str, Any]) -> Ite
     base = name.removesuffix(".weight")
     yield f"{table.get_name(base.replace('kv_b', 'k_b'))}.weight", keys.transpose(1, 2).contiguous()
     yield f"{table.get_name(base.replace('kv_b', 'v_b'))}.weight", values.contiguous()
+
+
+def transposed(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Llama 4's experts, which a checkpoint stacks as [count, columns, rows], gate and up side by side."""
+    layer = name.split(".")[2]
+    parts = {"ffn_down": tensor} if name.endswith("down_proj") else dict(zip(("ffn_gate", "ffn_up"), tensor.chunk(2, dim=-1), strict=True))
+    for part, matrices in parts.items():
+        yield f"blk.{layer}.{part}_exps.weight", matrices.transpose(1, 2).contiguous()
 
 
 def llama3_factors(config: dict[str, Any], rope: dict[str, Any]) -> Tensor:

@@ -9,10 +9,10 @@ import torch
 
 from maskwright.engine.errors import UnsupportedModel, WeightError
 from maskwright.engine.models.decoder import load_decoder
-from maskwright.engine.models.rope import inverse_frequencies
+from maskwright.engine.models.rope import inverse_frequencies, rope_spec
 from maskwright.engine.models.spec import read_spec, spec_from_config
 
-from ..conftest import MODELS, SIZES, TinyModel, save_tiny_model
+from ..conftest import LATENT, MODELS, SIZES, TinyModel, save_tiny_model
 from .test_decoder import BLOCK_SIZE, expected_logits, forward, load, random_tokens
 
 CONFIGS = [*sorted({class_name for class_name, _ in MODELS.values()}), "Mamba2Config"]
@@ -63,6 +63,10 @@ def test_a_missing_number_of_a_family_is_named():
     ("architecture", "changes", "message"),
     [
         ("Gemma3ForCausalLM", {"use_bidirectional_attention": True}, "use_bidirectional_attention is for encoders"),
+        ("GraniteForCausalLM", {"residual_multiplier": 0}, '"residual_multiplier" is 0; it must be a positive number'),
+        ("DeepseekV2ForCausalLM", {**LATENT, "topk_method": "noaux_tc"}, 'topk_method "noaux_tc" is not supported; supported: greedy'),
+        ("Ministral3ForCausalLM", {"rope_parameters": {"rope_theta": 1e4}}, "Ministral3ForCausalLM needs llama_4_scaling_beta"),
+        ("Qwen2MoeForCausalLM", {"use_sliding_window": True}, '"use_sliding_window" is not supported for Qwen2MoeForCausalLM'),
         ("Gemma2ForCausalLM", {"layer_types": ["ring_attention"]}, 'layer type "ring_attention" is not supported'),
         ("Gemma2ForCausalLM", {"hidden_activation": "relu"}, 'hidden_act "relu" is not supported'),
         ("Gemma3ForConditionalGeneration", {"text_config": {"model_type": "x"}}, 'text_config of model type "x"'),
@@ -78,6 +82,30 @@ def test_longrope_needs_a_number_for_each_pair_of_dimensions():
     spec = spec_from_config({**SIZES, "architectures": ["Phi3ForCausalLM"], "rope_parameters": rope})
     with pytest.raises(UnsupportedModel, match='rope "long_factor" has 1 numbers, 4 are needed'):
         inverse_frequencies(spec.ropes[0])
+
+
+@pytest.mark.parametrize(
+    ("rope", "message"),
+    [
+        ({"rope_theta": 0.5}, 'rope parameter "rope_theta" is 0.5; it must be a number above 1'),
+        ({"rope_theta": float("nan")}, 'rope parameter "rope_theta" is nan'),
+        ({"rope_type": "yarn", "factor": -4.0}, 'rope parameter "factor" is -4.0; it must be a number above 0'),
+        ({"rope_type": "yarn", "factor": 4.0, "beta_fast": 0}, 'rope parameter "beta_fast" is 0'),
+        ({"rope_type": "longrope", "short_factor": ["a"], "long_factor": [1.0]}, 'rope parameter "short_factor" is .a.'),
+        ({"rope_type": "longrope", "short_factor": 1.0, "long_factor": [1.0]}, 'rope parameter "short_factor" is 1.0; it must be a list'),
+        ({"partial_rotary_factor": 0.4}, "3 dimensions of a head turn; they do so in pairs"),
+    ],
+)
+def test_a_rotation_that_nothing_turns_by_is_refused(rope, message):
+    with pytest.raises(UnsupportedModel, match=message):
+        spec_from_config({**SIZES, "architectures": ["LlamaForCausalLM"], "rope_parameters": {"rope_theta": 1e4, **rope}})
+
+
+def test_no_share_of_a_head_is_one_dimension_short():
+    """46 / 94 times 94 is 45.99... in floating point."""
+    for head_dim in range(2, 200, 2):
+        for dim in range(2, head_dim + 1, 2):
+            assert rope_spec({"partial_rotary_factor": dim / head_dim, "max_position_embeddings": 9}, head_dim).dim == dim
 
 
 @pytest.mark.parametrize("name", ["Gemma3", "Llama4", "Mistral3"])
