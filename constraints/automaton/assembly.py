@@ -24,6 +24,7 @@ from ..vocabulary.packed_vocabulary import first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, shortest_completion
 from .containment import CONTAINED
+from .fronts import FRONT_FACTS, GRAPH_KINDS
 from .intersections import Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
@@ -112,6 +113,16 @@ def restore(
     return machine
 
 
+def may_be_graph(grammar: Grammar) -> bool:
+    """Whether a grammar has only parts of which stacks may be kept as a graph."""
+    has_marks = bool(grammar.events - {Event.NONE} or grammar.segments)
+    return not has_marks and bool(np.isin(_columns(grammar)[0], GRAPH_KINDS).all())
+
+
+def _is_graph(grammar: Grammar) -> bool:
+    return grammar.stacks_as_graph and may_be_graph(grammar)
+
+
 def _columns(grammar: Grammar) -> NDArray[np.int32]:
     """[4, nodes] kind, a, b, c."""
     return np.ascontiguousarray(np.array(grammar.rows, np.int32).reshape(-1, 4).T)
@@ -137,6 +148,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
     n.free_items = _has_free_items(grammar, columns)
     n.only_json, n.mixed = grammar.only_json, grammar.mixed_arrays
     n.calls = bool((columns[0] == _CALL).any())
+    n.graph = _is_graph(grammar)
     n.plain = int(shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum())
     n.nodes = n.num_static = len(grammar)
     n.pool = n.states = 1  # offset 0 and state 0 mean "none"
@@ -451,7 +463,7 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
         "path": Path.SIZE * (max_depth + 1),
         "ends": End.SIZE * MAX_ENDS,
         "requests": 2048,
-        "contained": CONTAINED,
+        "contained": FRONT_FACTS if _is_graph(grammar) else CONTAINED,
     }
     return {name: sizes[name] for name in FIELDS}
 

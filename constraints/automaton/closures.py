@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
+from ..numba_support.sets import sort_unique
 from .containment import without_contained
 from .covers import cover_behind, cover_behind_watch, open_cover
 from .member_walks import left_behind, open_walk
 from .nodes import EMPTY, FAIL, NO_BODY, after_one_copy, head_of, join, open_bag, open_multiple, push_work
-from .sets import sort_unique
 from .tables import CLOSURE_WORDS, Fault, closure_at
 from .unions import merge
 

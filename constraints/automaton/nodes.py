@@ -122,7 +122,7 @@ def new_node(m, place, kind, a, b, c):
     node.kind, node.a, node.b, node.c = kind, a, b, c
     node.size = node.cost = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
     node.body_class, node.copies_per_token = NO_BODY, 1
-    node.closure = node.marked_in = node.shared = node.entry_product = 0
+    node.closure = node.front = node.marked_in = node.shared = node.entry_product = 0
     node.copies_begun = node.may_saturate = node.first_candidate = node.next_candidate = 0
     return i
 

@@ -92,6 +92,7 @@ class Counters(Record, size=48):
     calls: int  # 1 when rules are called, so that stacks may grow
     parts: int  # of unions that were looked at
     strategies_off: int  # bits of `Strategy` (strategy_contract.py) that are left out
+    graph: int  # 1 when stacks are kept as a graph, see fronts.py
     gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
 
 
@@ -108,10 +109,11 @@ class NodeRecord(Record, size=16):
     marked_in: int  # epoch of the last visit
     body_class: int  # body class of a repeated node, NO_BODY when it has none; of static nodes only
     copies_per_token: int  # copies of a repeated node that one token can spell, for any number of copies up to this; static
-    shared: int  # 1 of a static node that is a part of several sequences, see `shared_head`
+    shared: int = byte()  # 1 of a static node that is a part of several sequences, see `shared_head`
+    may_saturate: int = byte()  # 1 of a repetition, or a sequence, where one may end far away
+    front: int  # offset of the `Front` of a continuation in `pool`, 0 when not made, see fronts.py
     entry_product: int  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
     copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
-    may_saturate: int  # 1 of a repetition, or a sequence, where one may end far away
     first_candidate: int  # of a word: the first of those one symbol longer that are marked, see duplicate_candidates.py
     next_candidate: int  # the next one beside it
 
@@ -231,7 +233,7 @@ class Tables(View):
     path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
     ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
-    contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py
+    contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py; and fronts.py
     # static parts of the grammar
     edge_low: Words  # [class edges]
     edge_high: Words
