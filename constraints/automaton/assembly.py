@@ -25,6 +25,7 @@ from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, grammar_loops, shortest_completion
 from .containment import CONTAINED
+from .fronts import FRONT_FACTS, GRAPH_KINDS
 from .intersections import SHARE_OF_ONE, Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY
@@ -109,6 +110,16 @@ def restore(
     return machine
 
 
+def may_be_graph(grammar: Grammar) -> bool:
+    """Whether a grammar has only parts of which stacks may be kept as a graph."""
+    has_marks = bool(grammar.events - {Event.NONE} or grammar.segments)
+    return not has_marks and bool(np.isin(_rows(grammar)[:, 0], GRAPH_KINDS).all())
+
+
+def _is_graph(grammar: Grammar) -> bool:
+    return grammar.stacks_as_graph and may_be_graph(grammar)
+
+
 def _rows(grammar: Grammar) -> NDArray[np.int32]:
     """[nodes, 4] kind, a, b, c. Valid until the grammar grows."""
     return np.frombuffer(grammar.rows, np.int32).reshape(-1, 4)
@@ -139,6 +150,7 @@ def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: Shared
     n = machine.n
     n.free_items = Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar)
     n.only_json, n.mixed = grammar.only_json, grammar.mixed_arrays
+    n.graph = _is_graph(grammar)
     n.has_unique = Event.ARRAY_OPEN in grammar.events
     n.plain = shared_vocabulary.num_plain_bytes
     n.search_limit = limits.search_states
@@ -415,7 +427,7 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
         "steps": Step.SIZE * (max_depth + 1),
         "judging": Judging.SIZE,
         "requests": 2048,
-        "contained": CONTAINED,
+        "contained": FRONT_FACTS if _is_graph(grammar) else CONTAINED,
     }
     return {name: sizes[name] for name in FIELDS}
 

@@ -19,6 +19,7 @@ from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from ..numba_support.records import Words
+from ..numba_support.sets import sort_unique
 from .containment import without_contained
 from .counted_tables import is_table
 from .covers import cover_behind, cover_behind_watch, open_cover
@@ -36,7 +37,6 @@ from .nodes import (
     open_multiple,
     push_work,
 )
-from .sets import sort_unique
 from .tables import CLOSURE_WORDS, Closure, Fault, Tables, closure_at
 from .unions import merge
 

@@ -49,7 +49,7 @@ def write_grammar(
         node = m.nodes[NodeId(i)]
         node.kind, node.a, node.b, node.c = rows[4 * i], rows[4 * i + 1], rows[4 * i + 2], rows[4 * i + 3]
         node.size, node.cost = INFINITE, INFINITE
-        node.closure = node.marked_in = node.shared = node.may_saturate = node.searched_in = node.copies_begun = 0
+        node.closure = node.front = node.marked_in = node.shared = node.may_saturate = node.searched_in = node.copies_begun = 0
         node.entry_product = node.first_candidate = node.next_candidate = FAIL
         node.body_class, node.copies_per_token = NO_BODY, 1
         kinds |= 1 << rows[4 * i]

@@ -133,7 +133,7 @@ def new_node(m: Tables, place: Words, kind: int, a: int, b: int, c: int) -> Node
     node.kind, node.a, node.b, node.c = kind, a, b, c
     node.size = node.cost = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
     node.body_class, node.copies_per_token = NO_BODY, 1
-    node.closure = node.marked_in = node.shared = node.may_saturate = node.searched_in = node.copies_begun = 0
+    node.closure = node.front = node.marked_in = node.shared = node.may_saturate = node.searched_in = node.copies_begun = 0
     node.entry_product = node.first_candidate = node.next_candidate = FAIL
     return i
 

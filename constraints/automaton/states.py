@@ -28,9 +28,11 @@ from ..base.ids import BodyId, NodeId, RowId, StateId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from ..numba_support.records import Words
+from ..numba_support.sets import is_equal, sort_unique
 from .closures import append_closure, closure_items, closure_of
 from .containment import without_contained
 from .counted_tables import is_table, mark_table
+from .fronts import items_of_stacks
 from .nodes import (
     EMPTY,
     FAIL,
@@ -45,7 +47,6 @@ from .nodes import (
     sequence,
     wide,
 )
-from .sets import is_equal, sort_unique
 from .tables import DEAD, FRAME_WORDS, UNKNOWN, Fault, Frame, Tables, frame_at
 from .unions import append_parts, merge
 from .watched_items import mark_watch
@@ -182,7 +183,7 @@ def rehash_states(m: Tables) -> None:
 @inner
 def state_of(m: Tables, continuation: NodeId) -> StateId:
     """The state before any byte of a continuation has been read. DEAD on a fault."""
-    if m.nodes[continuation].kind == Kind.EITHER:
+    if m.nodes[continuation].kind == Kind.EITHER or m.n.graph == 1:
         return state_of_all(m, append_parts(m, continuation, 0))
     return state_of_one(m, continuation)
 
@@ -191,6 +192,9 @@ def state_of(m: Tables, continuation: NodeId) -> StateId:
 def state_of_all(m: Tables, count: int) -> StateId:
     """The state in which any of the continuations items[:count] may come (`append_parts` has put them there). DEAD on a
     fault."""
+    if m.n.graph == 1 and count > 0 and m.n.fault == Fault.NONE:
+        count, body, max_chars = items_of_stacks(m, count)
+        return DEAD if m.n.fault != Fault.NONE else intern_state(m, count, body, max_chars, 0)
     if count > 1 and m.n.fault == Fault.NONE:
         count = merge(m, 0, without_contained(m, m.items, count, 0))
     if count == 0 or m.n.fault != Fault.NONE:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ..base.ids import BodyId, NodeId, Place, RegisterId, RowId, StateId, TokenId
 from ..numba_support.pages import reserved
 from ..numba_support.record_access import part, view
-from ..numba_support.records import Record, Records, View, Word, Words, byte, several
+from ..numba_support.records import Record, Records, View, Word, Words, bits, byte, several
 from ..vocabulary.packed_records import SET_WORDS
 
 DEAD = StateId(0)  # from which nothing is accepted
@@ -94,6 +94,7 @@ class Counters(Record, size=48):
     calls: int  # 1 when rules are called, so that stacks may grow
     parts: int  # of unions that were looked at
     strategies_off: int  # bits of `Strategy` (strategy_contract.py) that are left out
+    graph: int  # 1 when stacks are kept as a graph, see fronts.py
     gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
 
 
@@ -109,9 +110,10 @@ class NodeRecord(Record, size=16):
     closure: int  # offset of the `Closure` in `pool`, 0 when not made yet, or when it is the node itself
     marked_in: int  # epoch of the last visit
     body_class: BodyId  # of a repeated node, NO_BODY when it has none; of static nodes only
-    copies_per_token: int  # copies of a repeated node that one token can spell, for any number of copies up to this; static
-    shared: int = byte()  # 1 of a static node that is a part of several sequences, see `shared_head`
-    may_saturate: int = byte()  # 1 of a repetition, or a sequence, where one may end far away
+    copies_per_token: int = bits(30)  # copies of a repeated node that one token can spell, for any number up to this; static
+    shared: int = bits(1, above=30)  # 1 of a static node that is a part of several sequences, see `shared_head`
+    may_saturate: int = bits(1, above=31)  # 1 of a repetition, or a sequence, where one may end far away
+    front: int  # offset of the `Front` of a continuation in `pool`, 0 when not made, see fronts.py
     entry_product: NodeId  # the PRODUCT that a BOTH or NEGATE begins with
     searched_in: int  # of a PRODUCT: the epoch of the last search that visited it
     copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
@@ -278,7 +280,7 @@ class Tables(View):
     steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
     judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
-    contained: Words  # comparisons that were made, see containment.py
+    contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py; and fronts.py
     # static parts of the grammar
     edge_low: Words  # [class edges]
     edge_high: Words
@@ -416,8 +418,12 @@ class Arena:
 
 
 def column(words: NDArray[np.int32], of: type[Record], field: str) -> NDArray[Any]:
-    """A field of all records of one kind that lie in an array."""
+    """A field of all records of one kind that lie in an array; of a field of some bits a copy, which is read-only."""
     place = of.PLACES[field]
+    if place.num_bits is not None:
+        found = words[place.at // 4 :: of.SIZE] >> place.shift & (1 << place.num_bits) - 1
+        found.setflags(write=False)
+        return found
     return words.view(np.int8)[place.at :: 4 * of.SIZE] if place.is_byte else words[place.at // 4 :: of.SIZE]
 
 

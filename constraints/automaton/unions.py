@@ -18,9 +18,9 @@ from __future__ import annotations
 from ..base.ids import NodeId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
+from ..numba_support.sets import sort_unique
 from .containment import mark_shared, without_contained
 from .nodes import EMPTY, FAIL, NO_BODY, head_of, intern_node, push_work, sequence
-from .sets import sort_unique
 from .tables import UNKNOWN, Fault, Tables
 
 

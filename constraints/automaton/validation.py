@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.records import Records, Words
 from .closures import ENDLESS
+from .fronts import Front, Way
 from .nodes import EMPTY, FAIL, NO_BODY
 from .tables import (
     DEAD,
@@ -42,8 +43,10 @@ class BrokenRecord(AssertionError):
 
 def validate(arena: Arena) -> None:
     """Raises `BrokenRecord` for the first record that breaks an invariant. What an unfinished call has written is right too."""
-    arenas = _Checks(arena)
-    for check in (arenas.counters, arenas.nodes, arenas.closures, arenas.states, arenas.frames, arenas.transitions, arenas.ends):
+    checks = _Checks(arena)
+    for check in (
+        checks.counters, checks.nodes, checks.closures, checks.fronts, checks.states, checks.frames, checks.transitions, checks.ends
+    ):  # fmt: skip
         check()
 
 
@@ -113,6 +116,17 @@ class _Checks:
             holds = holds and (closure.unlisted == 0 or kinds[closure.unlisted] == Kind.UNLISTED)
             if not holds:
                 raise BrokenRecord(f"the closure of {node_text(self._arena, node)}: {closure} {items.tolist()}")
+
+    def fronts(self) -> None:
+        places = self._nodes("front")
+        for node in np.flatnonzero(places).tolist():
+            place = int(places[node])
+            front = Front(Words(self._pool, place))
+            ways = self._pool[place + Front.SIZE : place + Front.SIZE + Way.SIZE * front.length].reshape(-1, Way.SIZE)
+            holds = 0 < place <= self._n.pool and front.accept in (0, 1) and 0 <= front.longest <= ENDLESS
+            holds = holds and len(ways) == front.length and bool(((ways[:, :2] >= EMPTY) & (ways[:, :2] < self._n.nodes)).all())
+            if not (holds and np.isin(ways[:, 2], (0, 1)).all()):
+                raise BrokenRecord(f"the front of {node_text(self._arena, node)}: {front} {ways.tolist()}")
 
     def states(self) -> None:
         made = np.arange(1, self._n.states)

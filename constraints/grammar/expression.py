@@ -63,8 +63,8 @@ class Grammar(NodeStore):
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
         *NodeStore.ATTRIBUTES, "labels", "claims", "notes", "residue", "search_share", "units", "segments", "only_json",
         "has_json_values",
-        "mixed_arrays", "special_tokens", "end_tokens", "vocabulary", "memo", "loops", "chain_ends", "_literals", "_unions",
-        "_by_supply", "_steps", "_characters",
+        "mixed_arrays", "stacks_as_graph", "special_tokens", "end_tokens", "vocabulary", "memo", "loops", "chain_ends", "_literals",
+        "_unions", "_by_supply", "_steps", "_characters",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -79,6 +79,7 @@ class Grammar(NodeStore):
         self.only_json = False  # whether all texts are JSON, with white space as JSON has it
         self.has_json_values = False  # the same for those who follow texts: a file may claim it, and no mask relies on it
         self.mixed_arrays = False  # whether arrays whose items must differ may stand in the same place as other arrays
+        self.stacks_as_graph = False  # whether the automaton keeps stacks as a graph, see automaton/fronts.py
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.vocabulary: Vocabulary | None = None

@@ -76,6 +76,8 @@ def begins_alike(m: Tables, own: NodeId, continuation: NodeId) -> bool:
     """Whether a continuation can begin with a byte that begins characters of the class `own`. True on a fault."""
     if m.nodes[head_of(m, continuation)].kind == Kind.LITERAL:
         return overlaps(m, own, head_of(m, continuation))
+    if m.n.graph == 1:
+        return state_overlaps(m, own, state_of(m, continuation))
     if m.nodes[continuation].closure == 0:
         make_closure(m, continuation, 0)
         if m.n.fault != Fault.NONE:
@@ -85,6 +87,16 @@ def begins_alike(m: Tables, own: NodeId, continuation: NodeId) -> bool:
         if items[j] != EMPTY and overlaps(m, own, head_of(m, items[j])):
             return True
     return False
+
+
+@inner
+def state_overlaps(m: Tables, own: NodeId, state: StateId) -> bool:
+    """Whether a state can read a byte that begins characters of the class `own`. True on a fault."""
+    start, length = items_of(m, state)
+    for j in range(start, start + length):
+        if m.pool[j] != EMPTY and overlaps(m, own, head_of(m, m.pool[j])):
+            return True
+    return m.n.fault != Fault.NONE
 
 
 @inner

@@ -17,7 +17,7 @@ from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .front_end import front_end_of
 from .garbage import collection_paused, let_go
-from .growth import refuse_growth
+from .growth import steadied
 from .loading import Handover, load, take_over
 
 PAGE_BYTES = 256 << 10  # of the pages that every constraint touches first, measured as growth of the process
@@ -148,7 +148,7 @@ class Compiler:
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
         automaton.check_spelling()
         if automaton.may_grow and not is_plain_json:
-            refuse_growth(TokenAutomaton(grammar, root, self._lexicon, self.limits))  # whose states nobody needs
+            automaton = steadied(automaton)
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: Source) -> None:

@@ -37,6 +37,7 @@ def packed(grammar: Grammar, root: Node) -> tuple[dict[str, Any], dict[str, NDAr
         "segments": [[rule, _segment_text(segment)] for rule, segment in grammar.segments.items()],
         "search_share": float(grammar.search_share),
         "mixed_arrays": grammar.mixed_arrays,
+        "stacks_as_graph": grammar.stacks_as_graph,
         "has_json_values": grammar.has_json_values,
         "notes": grammar.notes,
         "residue": grammar.residue,
@@ -82,6 +83,7 @@ def _unpacked(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     if not isinstance(grammar.search_share, float) or not 0 <= grammar.search_share <= 1:
         raise malformed("a share is a number up to 1")
     grammar.mixed_arrays = bool(document["mixed_arrays"])
+    grammar.stacks_as_graph = bool(document.get("stacks_as_graph"))
     grammar.has_json_values = bool(document.get("has_json_values"))
     grammar.notes, grammar.residue = list(map(str, document["notes"])), list(map(str, document["residue"]))
     return grammar, Node(document["root"])

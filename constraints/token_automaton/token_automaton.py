@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton import counter_abstraction, determinize, pumping, shortest_completion
-from ..automaton.assembly import assemble, repeated_units, restore
+from ..automaton.assembly import assemble, may_be_graph, repeated_units, restore
 from ..automaton.nodes import EMPTY, NO_BODY
 from ..automaton.tables import DEAD, NO_CLASS
 from ..base.errors import ConstraintError
@@ -167,6 +167,11 @@ class TokenAutomaton:
     def may_grow(self) -> bool:
         """Whether rules are called, so that what is kept of a text may grow with it."""
         return bool(self._machine.n.calls)
+
+    @property
+    def may_be_graph(self) -> bool:
+        """Whether the automaton could keep its stacks as a graph, see `Grammar.stacks_as_graph`."""
+        return may_be_graph(self.grammar)
 
     def pump(self, period: int, seed: int, at: int, end: int, most_work: int, pumped: Pumped) -> int:
         """The length of a text that is made up from its byte `at` on, see pumping.py."""

@@ -1,4 +1,5 @@
-"""Ambiguous grammars whose stacks grow without end are refused while compiling, by name and with the text; others are not."""
+"""Ambiguous grammars whose stacks grow are kept as graphs; where these grow too they are refused while compiling, by name and with
+the text; others are not."""
 
 from __future__ import annotations
 
@@ -8,6 +9,13 @@ from maskwright.constraints import Compiler, Gbnf, UnsupportedKeyword, Vocabular
 
 COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
 GROWS = {
+    "three lists in a row": 'root ::= x{0,2} x | "a" x{2} root\nx ::= x? "b"? (x root | root? x "a" | "a"* "a"{2})+ | x? x* x x',
+    "lists behind lists": 'root ::= root* root? | "b"{0,3} (root? root x | "c" root? x?)? y\nx ::= x x? | "a"? | "b" root+ "b"*\n'
+    'y ::= root root{0,3} x | y? "b"? root "a"{2} | x "c" "b"',
+    "counted ones that call each other": 'root ::= x "a"{2} y{2} | "a"{0,2} y{0,2}\n'
+    'x ::= root "c"? y | root? ("c" "b") | root? "c" y{0,3} root\ny ::= x{0,2} | "c"+ "a"*',
+}
+GRAPHS = {
     "optional ones in turn": 'root ::= x\nx ::= "a" x? y? | "b"\ny ::= "a" y? x? | "c"',
     "three ways to go on": 'root ::= x "c" "a" | "a" | x*\nx ::= root+ | "b" root',
     "deeper ones in lists": 'root ::= "a" "b" | "b" | "a" (z{0,3})?\nx ::= "a" (root{2} | z?) | "a" x x\nz ::= x{2} | z | "a"',
@@ -28,15 +36,22 @@ def test_a_grammar_whose_stacks_grow_is_refused_with_the_text(name: str) -> None
     assert caught.value.keyword == "ambiguity" and caught.value.instead is not None
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_stacks_that_grow_are_kept_as_a_graph(name: str) -> None:
+    with COMPILER.compile(Gbnf(GRAPHS[name])).exclusively() as (automaton, _):
+        assert automaton.grammar.stacks_as_graph
+
+
 @pytest.mark.parametrize("name", STAYS)
-def test_other_grammars_compile(name: str) -> None:
-    COMPILER.compile(Gbnf(STAYS[name]))
+def test_other_grammars_compile_as_they_are(name: str) -> None:
+    with COMPILER.compile(Gbnf(STAYS[name])).exclusively() as (automaton, _):
+        assert not automaton.grammar.stacks_as_graph
 
 
 def test_the_verdict_is_the_same_each_time() -> None:
     texts = []
     for _ in range(2):
         with pytest.raises(UnsupportedKeyword) as caught:
-            Compiler(COMPILER.vocabulary).compile(Gbnf(GROWS["optional ones in turn"]))
+            Compiler(COMPILER.vocabulary).compile(Gbnf(GROWS["lists behind lists"]))
         texts.append(str(caught.value))
     assert texts[0] == texts[1]

@@ -1,11 +1,11 @@
-"""Sets of numbers in the arena: sorted runs of words in which no number comes twice.
+"""Sets of numbers in an arena: sorted runs of words in which no number comes twice.
 
 The items of a state and the parts of a union are such sets, so equal sets are equal word for word.
 """
 
 from __future__ import annotations
 
-from ..numba_support.jit import inner
+from .jit import inner
 
 
 @inner
