@@ -85,8 +85,10 @@ def summary(found: dict[str, list[float]]) -> dict[str, Any]:
 async def attacker(port: int, chance: random.Random, leaves: bool) -> None:
     while True:
         asking = asyncio.create_task(answered(port, slow(chance), "attacker"))
-        await asyncio.wait({asking}, timeout=0.3 if leaves else None)
-        asking.cancel()
+        try:
+            await asyncio.wait({asking}, timeout=0.3 if leaves else None)
+        finally:
+            asking.cancel()  # also when the attack ends: nothing of it waits on into the idle round
         await asyncio.gather(asking, return_exceptions=True)
         await asyncio.sleep(chance.uniform(0.3, 1.5))
 
