@@ -266,7 +266,7 @@ def _complemented(grammar: Grammar, depths: NDArray[np.int32]) -> set[Node]:
     for node in map(Node, np.flatnonzero(depths).tolist()):  # parts before wholes
         kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
         if kind is Kind.NEGATE and depths[a] and Node(a) not in seen:
-            seen.update(reachable(grammar, Node(a), frozenset(seen)))
+            seen.update(reachable(grammar, Node(a), seen))
         if kind is Kind.NEGATE and depths[a] or kind is Kind.BOTH and not found.isdisjoint((Node(a), Node(b))):
             found.add(node)
     return found | {node for node in seen if grammar.kind(node) in _BOOLEAN}
