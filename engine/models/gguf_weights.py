@@ -82,7 +82,7 @@ def read_gguf_weights(
             stacks[ours], weights[f"{ours}.blocks.0"] = Stack(matrices), matrices.data
             _park(host, {f"{ours}.blocks.0": matrices.data})
             continue
-        if not checkpoint.stays_packed(source, device):
+        if not all(checkpoint.stays_packed(sources[part], device) for part in _together(name)):
             weights[name] = checkpoint.read(source, dtype, device)
             _park(host, {name: weights[name]})
             continue
@@ -97,6 +97,14 @@ def read_gguf_weights(
     experts = (spec if portion is None else portion.spec).experts  # type: ignore[attr-defined]
     num_experts = 0 if experts is None else experts.count
     return GgufWeights(weights, PackedLinears(packed, weights, dtype, stacks, num_experts), None if host is None else host.stream())
+
+
+def _together(name: str) -> tuple[str, ...]:
+    """Names of matrices that are all packed or all numbers: experts' gate and up, and down, go through one product."""
+    if ".experts." not in name:
+        return (name,)
+    layer = name.rpartition(".experts.")[0]
+    return (f"{layer}.experts.gate_up.weight", f"{layer}.experts.down.weight")
 
 
 def _park(host: HostLayers | None, weights: Mapping[str, Tensor]) -> None:

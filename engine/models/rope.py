@@ -67,7 +67,7 @@ def rope_spec(config: Mapping[str, Any], head_dim: int, given: Mapping[str, Any]
         if parameters.get(name) is None:
             raise UnsupportedModel(f'config.json: rope type "{kind}" needs the parameter "{name}"')
     share = float(parameters.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0)
-    dim = int(head_dim * share + 1e-4)  # a share such as 46 / 94 is not exact
+    dim = int(head_dim * share + 1e-4)  # a share such as 30 / 44 is not exact
     if dim < 2 or dim % 2:
         raise UnsupportedModel(f"config.json: {dim} dimensions of a head turn; they do so in pairs: an even number from 2 on")
     return RopeSpec(kind, float(theta), dim, int(config["max_position_embeddings"]), parameters)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +183,22 @@ def test_the_vocabulary_of_a_file(tmp_path: Path) -> None:
     assert vocabulary.size == len(tokens) and vocabulary.eos_token_ids == (257, 258)
     assert sorted(token for token in vocabulary.text_tokens[:256] if token) == [bytes([byte]) for byte in range(256)]
     assert vocabulary.text_tokens[256:] == (b"ab", None, None, None)
+
+
+REAL = os.environ.get("MASKWRIGHT_GGUF", "")  # a trained model: `make real` fetches one
+
+
+@pytest.mark.skipif(not REAL or find_spec("llama_cpp") is None, reason="MASKWRIGHT_GGUF names no file, or llama-cpp-python is not installed")
+@pytest.mark.parametrize(
+    "options",
+    [{"temperature": 0.0}, {"temperature": 1.5, "top_k": 0, "top_p": 1.0}, {"mirostat_mode": 2}, {"logit_bias": {13: -5.0}}, {"repeat_penalty": 1.3}],
+)
+def test_the_library_itself_completes_what_a_constraint_asks_for(options: dict[str, Any]) -> None:
+    from llama_cpp import Llama as Library
+
+    library = Library(REAL, n_ctx=256, n_threads=1, n_threads_batch=1, seed=1, verbose=False)
+    schema = Compiler(vocabulary_of(REAL)).compile(JsonSchema(SCHEMA))
+    processors = constrain(library, schema, max_tokens=40)
+    text = library.create_completion("JSON: ", logits_processor=processors, max_tokens=40, **options)["choices"][0]["text"]
+    processors.check(text)
+    assert json.loads(text).keys() == {"a", "b"}

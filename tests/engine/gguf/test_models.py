@@ -174,6 +174,16 @@ def test_axes_of_one_place_may_lie_before_a_stack_of_experts(tmp_path: Path, mon
     assert {len(tensor.shape) for name, tensor in open_gguf(tmp_path / "other.gguf").tensors.items() if "_exps" in name} == {4}
 
 
+@pytest.mark.parametrize("part", ["ffn_down_exps", "ffn_up_exps"])
+def test_experts_of_which_some_must_be_expanded(part: str, tmp_path: Path) -> None:
+    """As in files that mix IQ types with others."""
+    changes = {**K_BLOCKS, "num_local_experts": 4}
+    folder = save_tiny_model(tmp_path / "folder", "MixtralConfig", changes).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, Kind.Q8_0, overrides={part: Kind.IQ4_XS})
+    expected = logits(as_folder(path, folder, tmp_path / "same"))
+    assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
+
+
 def test_a_window_of_llamas_is_mistrals(tmp_path: Path) -> None:
     folder = save_tiny_model(tmp_path / "folder", "MistralConfig", {"sliding_window": 7}).folder
     path = write_gguf(tmp_path / "model.gguf", folder)

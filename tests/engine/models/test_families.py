@@ -102,7 +102,7 @@ def test_a_rotation_that_nothing_turns_by_is_refused(rope, message):
 
 
 def test_no_share_of_a_head_is_one_dimension_short():
-    """46 / 94 times 94 is 45.99... in floating point."""
+    """30 / 44 times 44 is 29.99... in floating point."""
     for head_dim in range(2, 200, 2):
         for dim in range(2, head_dim + 1, 2):
             assert rope_spec({"partial_rotary_factor": dim / head_dim, "max_position_embeddings": 9}, head_dim).dim == dim
