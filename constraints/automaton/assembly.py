@@ -21,7 +21,8 @@ from ..base.utf8 import Ranges
 from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
 from ..grammar.source import Limits
 from ..numba_support.records import Words
-from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
+from ..vocabulary.packed_records import SET_WORDS
+from ..vocabulary.packed_vocabulary import first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, grammar_loops, shortest_completion
 from .containment import CONTAINED

@@ -279,7 +279,7 @@ def union_of_two(m: Tables, left: NodeId, right: NodeId, scratch: int, may_ask: 
     if m.n.fault != Fault.NONE:
         return FAIL
     count = drop_contained(m, scratch, count, may_ask)
-    return count if count < 0 else chain_of(m, scratch, count)
+    return NodeId(count) if count < 0 else chain_of(m, scratch, count)
 
 
 @inner
@@ -290,7 +290,7 @@ def union_of_stacks(m: Tables, start: int, count: int) -> NodeId:
     while left < 0 and m.n.fault == Fault.NONE:
         left = drop_contained(m, start, count, 1)
         if left < 0:
-            know_front(m, -left, start + count)
+            know_front(m, NodeId(-left), start + count)
     return chain_of(m, start, left) if m.n.fault == Fault.NONE else FAIL
 
 
@@ -312,7 +312,7 @@ def know_front(m: Tables, continuation: NodeId, scratch: int) -> None:
         if m.nodes[node].front == 0:
             wanted = below = wide(first_below(m, node))
             if below == FAIL:
-                wanted = -make_front(m, node, scratch + _DEEPEST, may_ask)
+                wanted = NodeId(-make_front(m, node, scratch + _DEEPEST, may_ask))
         may_ask = 1
         if wanted == FAIL:
             top -= 1

@@ -100,11 +100,13 @@ def price_literal(m: Tables, vocab: Vocab, start: int, length: int) -> None:
 def mark_shared(m: Tables, count: int) -> None:
     """Mark the alternatives, sequences and calls that are parts of several sequences, or parts of such parts."""
     uses, chain = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
-    for i in range(count):
+    for number in range(count):
+        i = NodeId(number)
         if m.nodes[i].kind == Kind.SEQ:
             for part in (m.nodes[i].a, m.nodes[i].b):
                 uses[part] = min(uses[part] + 1, 2)
-    for i in range(count - 1, -1, -1):  # wholes before their parts
+    for number in range(count - 1, -1, -1):  # wholes before their parts
+        i = NodeId(number)
         kind = m.nodes[i].kind
         if uses[i] > 1:
             chain[i] = CHAIN
@@ -119,7 +121,8 @@ def mark_shared(m: Tables, count: int) -> None:
 def has_free_names(m: Tables, count: int) -> int:
     """Whether every key that is remembered may be any string but finitely many: an endless repetition, perhaps without some
     words."""
-    for i in range(count):
+    for number in range(count):
+        i = NodeId(number)
         if m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.KEY_OPEN:
             for e in range(m.nodes[i].a, m.nodes[i].a + m.nodes[i].b):
                 if not is_free_name(m, wide(m.edge_next[e])):

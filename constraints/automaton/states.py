@@ -194,7 +194,7 @@ def state_of_all(m: Tables, count: int) -> StateId:
     fault."""
     if m.n.graph == 1 and count > 0 and m.n.fault == Fault.NONE:
         count, body, max_chars = items_of_stacks(m, count)
-        return DEAD if m.n.fault != Fault.NONE else intern_state(m, count, body, max_chars, 0)
+        return DEAD if m.n.fault != Fault.NONE else intern_state(m, count, body, max_chars, NO_UNLISTED)
     if count > 1 and m.n.fault == Fault.NONE:
         count = merge(m, 0, without_contained(m, m.items, count, 0))
     if count == 0 or m.n.fault != Fault.NONE:
