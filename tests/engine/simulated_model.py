@@ -39,6 +39,8 @@ class NoFaults:
 class SimulatedModel:
     """Stands in for a ModelRunner."""
 
+    picks_columns = False
+
     def __init__(self, vocab_size: int, limits: Limits, num_host_blocks: int, faults: NoFaults) -> None:
         self.decoder = SimpleNamespace(device=torch.device("cpu"), spec=SimpleNamespace(is_recurrent=False))
         self.cache, self.faults, self.vocab_size = SimulatedCache(limits, num_host_blocks), faults, vocab_size
@@ -48,7 +50,8 @@ class SimulatedModel:
         self.faults.move()
         self.cache.move(transfers[len(transfers) // 2 :])
 
-    def forward(self, chunks) -> torch.Tensor:
+    def forward(self, chunks, columns) -> torch.Tensor:
+        assert columns is None
         assert [chunk.width > 1 for chunk in chunks] == sorted(chunk.width > 1 for chunk in chunks)
         for chunk in chunks:
             self._write(chunk, lambda hashes: [GARBAGE] * len(hashes))

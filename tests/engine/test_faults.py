@@ -331,8 +331,8 @@ def test_a_model_with_a_state_goes_on_from_the_beginning(tmp_path, make_engine):
     engine = engine_of_states()
     forward, calls = engine.runner.forward, []
 
-    def fail_at_times(chunks):
-        logits = forward(chunks)  # the states have moved on
+    def fail_at_times(chunks, columns):
+        logits = forward(chunks, columns)  # the states have moved on
         calls.append(1)
         if len(calls) in (2, 3, 9):
             raise Injected("forward")

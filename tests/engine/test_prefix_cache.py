@@ -112,7 +112,7 @@ def test_after_a_failed_step_nothing_wrong_is_reused(make, monkeypatch, caplog):
         engine.add_request(each)
     engine.step()
     with monkeypatch.context() as patch:
-        patch.setattr(engine.runner, "forward", lambda chunks: 1 / 0)
+        patch.setattr(engine.runner, "forward", lambda chunks, columns: 1 / 0)
         failed = [event.output for event in engine.step() if event.output]
     assert failed and all(output.finish_reason == "error" for output in failed)
     while engine.has_work:

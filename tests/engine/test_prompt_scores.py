@@ -81,7 +81,7 @@ def test_a_step_reads_few_tokens_of_scored_prompts(tiny_model: Any, make_engine:
     model, widths = tiny_model("llama"), []
     engine = make_engine(model.folder)
     forward = engine.runner.forward
-    monkeypatch.setattr(engine.runner, "forward", lambda chunks: widths.append(sum(c.num_tokens for c in chunks if c.reads_all)) or forward(chunks))
+    monkeypatch.setattr(engine.runner, "forward", lambda chunks, columns: widths.append(sum(c.num_tokens for c in chunks if c.reads_all)) or forward(chunks, columns))
     outputs, scores = run(engine, {0: scored()})
     assert max(widths) == 5 and [outputs[i].token_ids for i in range(len(LENGTHS))] == expected(model)
     for number, prompt in enumerate(prompts()):

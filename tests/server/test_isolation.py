@@ -33,7 +33,7 @@ def faulty_model(llm: LLM, change: Callable[[Any, Any], Any]) -> Iterator[None]:
     """`change(chunks, forward)` instead of the forward pass."""
     runner = llm.driver._engine.runner
     forward = runner.forward
-    runner.forward = lambda chunks: change(chunks, forward)
+    runner.forward = lambda chunks, columns: change(chunks, lambda computed: forward(computed, columns))
     try:
         yield
     finally:
