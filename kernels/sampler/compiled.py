@@ -99,4 +99,6 @@ def _with_reference(drawn: Sampled, expected: Sampled, rows: SamplerRows) -> Sam
     """What compiled code does not make, from the reference; so no row depends on what others ask for."""
     has_program = torch.zeros_like(drawn.bans_overridden) if rows.programs is None else rows.programs.codes[:, 0] != Code.END
     own = {name: torch.where(has_program, getattr(expected, name), getattr(drawn, name)) for name in ("token", "logprob")}
-    return drawn._replace(**own, top_token=expected.top_token, top_logprob=expected.top_logprob, share=expected.share)
+    is_it = expected.top_token == own["token"][:, None]  # told by one number, whichever computed it
+    top_logprob = torch.where(is_it, own["logprob"][:, None], expected.top_logprob)
+    return drawn._replace(**own, top_token=expected.top_token, top_logprob=top_logprob, share=expected.share)
