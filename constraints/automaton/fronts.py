@@ -312,8 +312,7 @@ def know_front(m: Tables, continuation: NodeId, scratch: int) -> None:
         if m.nodes[node].front == 0:
             wanted = below = wide(first_below(m, node))
             if below == FAIL:
-                wanted = NodeId(-make_front(m, node, scratch + _DEEPEST, may_ask))
-        may_ask = 1
+                wanted, may_ask = NodeId(-make_front(m, node, scratch + _DEEPEST, may_ask)), 1  # a front that may not ask is made
         if wanted == FAIL:
             top -= 1
             continue

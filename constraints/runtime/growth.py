@@ -59,7 +59,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     if automaton.may_be_graph and (exploding or any(trial.rises for trial in plain)):
         grammar.stacks_as_graph = True
         graph = tried(_again(automaton), _LONGEST_THAT_RISES)
-        explodes = any(trial.explodes for trial in graph)
+        explodes = len(graph) < len(_PERIODS) or any(trial.explodes for trial in graph)  # or a limit has ended a trial
         if not explodes and (exploding or _latest(graph) < _latest(plain)):
             return _again(automaton)
         grammar.stacks_as_graph = False
