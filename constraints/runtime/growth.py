@@ -21,6 +21,7 @@ from ..token_automaton.token_automaton import Pumped, TokenAutomaton
 _AT_ONCE, _OF_A_NODE = 30_000, 40  # work of a byte that is enough to be sure; what each node of the grammar adds
 _PERIODS = (1, 2, 3, 1, 2)  # of the texts that are tried
 _FREE, _LONGEST, _LONGEST_THAT_RISES = 32, 96, 192  # bytes: before a text only repeats itself, and at most
+_EARLY = 64  # bytes: what explodes behind more is not refused
 _WINDOW = 24  # bytes whose work is averaged: a multiple of the periods
 _RISE, _LEAST = 1.3, 150  # from one window to the next, and work of a byte, that are taken for growth
 
@@ -63,8 +64,9 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
         if not explodes and (exploding or _latest(graph) < _latest(plain)):
             return _again(automaton)
         grammar.stacks_as_graph = False
-    if exploding:
-        raise _refused(exploding[0])
+    refused = [trial for trial in exploding if trial.work.size <= _EARLY]
+    if refused:
+        raise _refused(refused[0])
     return automaton
 
 
