@@ -13,16 +13,18 @@ MISSING = "llama.cpp (the wheel xllamacpp) is not installed: `make real` fetches
 
 
 class LlamaCpp:
-    """A model that llama.cpp runs."""
+    """A model that llama.cpp runs: with a cache in float32, as has what it is compared with, and without attention that rounds to
+    float16; or as it would by itself. (Without that attention it says something else of the trained model than transformers.)"""
 
-    def __init__(self, path: Path, context: int = 512) -> None:
+    def __init__(self, path: Path, context: int = 512, *, by_itself: bool = False) -> None:
         import xllamacpp
 
         params = xllamacpp.CommonParams()
         params.model.path, params.n_ctx, params.n_parallel, params.cpuparams.n_threads = str(path), context, 1, 1
         params.verbosity = -1
-        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32  # what is compared with has such a cache
-        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED  # which rounds to float16
+        if not by_itself:
+            params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+            params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
         self._server = xllamacpp.Server(params)
         self._connection = http.client.HTTPConnection(urlsplit(self._server.listening_address).netloc)
 

@@ -85,7 +85,7 @@ def test_a_trained_model_says_what_it_says_in_llama_cpp() -> None:
     path = Path(REAL)
     tokenizer, model = load_tokenizer(path, read_spec(path)), loaded(path)
     prompts = [list(tokenizer.encode_chat([{"role": "user", "content": prompt}])) for prompt in PROMPTS]
-    with LlamaCpp(path) as llama_cpp:
+    with LlamaCpp(path, by_itself=True) as llama_cpp:
         found = [compared(model, llama_cpp, prompt, 24) for prompt in prompts]
     apart, others, margin = (values for values in zip(*found, strict=True))
     print(f"log probabilities apart by {max(apart):.3f}; {sum(others)} other choices, by a margin of {max(margin):.3f}")
@@ -113,7 +113,7 @@ def test_a_trained_tokenizer_encodes_as_llama_cpp_does() -> None:
     path = Path(REAL)
     tokenizer = load_tokenizer(path, read_spec(path))
     special = tuple(list(tokenizer.vocabulary.special_tokens)[:6])
-    with LlamaCpp(path) as llama_cpp:
+    with LlamaCpp(path, by_itself=True) as llama_cpp:
         for seed in range(2_000):
             text = random_text(seed, special)
             assert list(tokenizer.encode(text)) == llama_cpp.tokenize(text), text
