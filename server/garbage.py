@@ -34,7 +34,7 @@ class Garbage:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """What is there now is not looked at again: it stays."""
+        """What is there now is not looked at again until `stop`: it stays."""
         self._thresholds = gc.get_threshold()
         gc.collect()
         gc.freeze()
@@ -44,6 +44,7 @@ class Garbage:
 
     async def stop(self) -> None:
         gc.set_threshold(*self._thresholds)
+        gc.unfreeze()
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

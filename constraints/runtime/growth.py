@@ -4,8 +4,8 @@ Stacks that say the same are merged (automaton/containment.py, unions.py), but n
 few texts of some tokens are made up, which begin freely and then repeat themselves (automaton/pumping.py), and the work of each of
 their bytes is looked at. Where it rises, the grammar's stacks are kept as a graph (automaton/fronts.py), if they can be: that takes
 longer for a byte, and does not grow where the other way does. A grammar is refused whose work for one byte reaches a third of a
-millisecond in any case: what grows with a power of the length takes a twentieth of that so early. What a grammar takes that is
-large without growing is in proportion to its size.
+millisecond within the first 64 bytes in any case: what grows with a power of the length takes a twentieth of that so early. What a
+grammar takes that is large without growing is in proportion to its size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..token_automaton.token_automaton import Pumped, TokenAutomaton
 _AT_ONCE, _OF_A_NODE = 30_000, 40  # work of a byte that is enough to be sure; what each node of the grammar adds
 _PERIODS = (1, 2, 3, 1, 2)  # of the texts that are tried
 _FREE, _LONGEST, _LONGEST_THAT_RISES = 32, 96, 192  # bytes: before a text only repeats itself, and at most
-_EARLY = 64  # bytes: what explodes behind more is not refused
+_EARLY = 64  # bytes: what explodes only behind more is slow there, and not refused
 _WINDOW = 24  # bytes whose work is averaged: a multiple of the periods
 _RISE, _LEAST = 1.3, 150  # from one window to the next, and work of a byte, that are taken for growth
 
@@ -50,8 +50,8 @@ class Trial(NamedTuple):
 
 def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     """`automaton` if what it keeps of a text does not grow, else one with its stacks as a graph where that takes less work. Neither
-    has the states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with texts behind which masks would
-    take too long, and shows one."""
+    has the states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with short texts behind which masks
+    would take too long either way, and shows one."""
     grammar = automaton.grammar
     plain = tried(_again(automaton), _LONGEST)
     if any(trial.rises for trial in plain):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..errors import InternalError
 from .canonical import CanonicalPairs
 from .loops import Loop
+from .mask_tokens import tokens_in
 from .request import Constraint
 from .steering import Steering
 from .ways_on import with_ways_on
@@ -115,10 +116,7 @@ class Guide:
         """All that any mask of this state allows, however narrow, ascending; None where it is more than `most`, or unknown."""
         if self._widest is None or self._widest[2] is not self.state or not 0 < self._widest[1] <= most:
             return None
-        mask = self._widest[0]
-        words = np.flatnonzero(mask)
-        rows, bits = np.nonzero(np.unpackbits(mask[words].view(np.uint8), bitorder="little").reshape(-1, 32))
-        tokens: NDArray[np.int64] = words[rows] * 32 + bits
+        tokens = tokens_in(self._widest[0])
         return np.union1d(tokens, self._extra_end_ids) if self._extra_end_ids and self.is_accepting else tokens
 
     def advance(self, token_id: int) -> bool:

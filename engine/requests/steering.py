@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ...constraints.runtime.front_end import values_of
 from ...constraints.runtime.values import OpenValue, Values, WholeText, ending_tokens
 from .loops import Loop, LoopWatch
+from .mask_tokens import tokens_in
 from .request import Constraint
 
 DEFAULT_BOUND = 32  # tokens, and characters, that a loop may cover in a string or number
@@ -149,7 +150,7 @@ class Steering:
         vocabulary, may_end = self._constraint.vocabulary, allowed
         for kind in {each.kind for each in self._values.open if each.start >= target.start}:  # what is inside of it ends first
             may_end = may_end & ending_tokens(vocabulary, kind)
-        candidates = np.flatnonzero(np.unpackbits(may_end.view(np.uint8), bitorder="little")).tolist()
+        candidates = tokens_in(may_end).tolist()
         sizes = {token_id: self._size_until_end(target, token_id) for token_id in candidates}
         if self._constraint.is_accepting(state):
             sizes |= dict.fromkeys(vocabulary.eos_token_ids, 0)

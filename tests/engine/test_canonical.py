@@ -22,6 +22,7 @@ from maskwright.engine.gguf.sentencepiece import SentencePieces, build
 from maskwright.engine.requests.canonical import CanonicalPairs, Trees
 from maskwright.engine.requests.guide import Guide, MaskViews
 from maskwright.engine.requests.request import Request
+from maskwright.engine.requests.ways_on import with_ways_on
 from maskwright.sampling import SamplingParams
 
 CORPUS = [
@@ -218,3 +219,14 @@ def test_tokenizers_that_are_not_known_by_pairs_are_refused(specification: Any, 
 def test_without_a_constraint_it_is_refused() -> None:
     with pytest.raises(RequestError, match="there is no constraint"):
         Request(prompt_token_ids=(1,), sampling=SamplingParams(canonical=True))
+
+
+@pytest.mark.parametrize("most_places", [256, 100_000])
+def test_a_long_way_without_a_choice_needs_no_deep_stack(most_places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the end of 3,000 letters, or the number of places, ends the search."""
+    monkeypatch.setattr("maskwright.engine.requests.ways_on.MOST_PLACES", most_places)
+    pairs, vocabulary = known("none")
+    constraint, before = Compiler(vocabulary).compile(RegexConstraint("[ab]" + "xq" * 1_500)), tokenizer_of("none").token_to_id("Z")
+    state = constraint.start()
+    mask = with_ways_on(constraint.mask(state), pairs, constraint, state, before)
+    assert mask.tolist() == constraint.mask(state).tolist()

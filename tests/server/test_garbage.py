@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,14 +51,6 @@ def test_they_are_apart_and_never_too_far(looks: list[tuple[float, bool]]) -> No
     assert all(after - before >= REST_SECONDS for before, after in pairwise(times))
 
 
-@pytest.fixture
-def thawed() -> Iterator[None]:
-    """gc.freeze is for the whole process; other tests count objects."""
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("thawed")
 def test_pythons_own_are_rare_meanwhile_and_as_before_afterwards() -> None:
     before = gc.get_threshold()
 
@@ -73,4 +63,4 @@ def test_pythons_own_are_rare_meanwhile_and_as_before_afterwards() -> None:
             await garbage.stop()
 
     assert asyncio.run(run()) == (*before[:2], RARELY)
-    assert gc.get_threshold() == before
+    assert gc.get_threshold() == before and gc.get_freeze_count() == 0

@@ -136,15 +136,15 @@ def _texts(naive: list[str], with_offset: list[str], node: CoreNode, in_utc: Seq
     return {"type": "string", "pattern": f"^(?:{'|'.join(options)})$"}
 
 
-def _zone_of(node: CoreNode) -> tzinfo | None:
+def _zone_of(node: CoreNode) -> timezone | None:
     """The one zone of all values, where `tz_constraint` is its offset in seconds."""
     offset = node.get("tz_constraint")
     return timezone(timedelta(seconds=offset)) if isinstance(offset, int) else None
 
 
-def _pattern(texts: Iterable[str], zone: tzinfo) -> Schema:
+def _pattern(texts: Iterable[str], zone: timezone) -> Schema:
     """The schema of texts in one zone."""
-    minutes, seconds = divmod(int(zone.utcoffset(None).total_seconds()), 60)  # type: ignore[union-attr]
+    minutes, seconds = divmod(int(zone.utcoffset(None).total_seconds()), 60)
     hours, rest = divmod(abs(minutes), 60)
     offset = f"[+-]00:00|{_UTC}" if minutes == 0 else rf"[{'-' if minutes < 0 else '+'}]{hours:02}:{rest:02}"
     options = "|".join(texts) if seconds == 0 else ""  # no text has an offset with seconds
