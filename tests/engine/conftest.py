@@ -68,7 +68,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3-moe": ("Qwen3MoeConfig", {"num_experts": 6, "moe_intermediate_size": 16, "num_experts_per_tok": 2, "mlp_only_layers": [1], "norm_topk_prob": True, "head_dim": 16}),
     "deepseek-v3": ("DeepseekV3Config", {**LATENT, "rope_parameters": DEEPSEEK_ROPE}),
     "deepseek-v3-plain-query": ("DeepseekV3Config", {**LATENT, "q_lora_rank": None, "rope_interleave": False, "attention_bias": True}),
-    "deepseek-v2": ("DeepseekV2Config", {**LATENT, "q_lora_rank": 48, "topk_method": "group_limited_greedy", "routed_scaling_factor": 1.5, "rope_parameters": {**DEEPSEEK_ROPE, "mscale": 1.0}}),
+    "deepseek-v2": ("DeepseekV2Config", {**LATENT, "q_lora_rank": 52, "topk_method": "group_limited_greedy", "routed_scaling_factor": 1.5, "rope_parameters": {**DEEPSEEK_ROPE, "mscale": 1.0}}),
     "deepseek-v2-lite": ("DeepseekV2Config", {**LATENT, "q_lora_rank": None, "topk_method": "greedy", "routed_scaling_factor": 1.0}),
     "gemma": ("GemmaConfig", {"head_dim": 16}),
     "smollm3": ("SmolLM3Config", {"num_hidden_layers": 5, "pad_token_id": 0, "attention_bias": True}),

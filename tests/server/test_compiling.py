@@ -16,6 +16,7 @@ from maskwright.constraints import Limits
 from maskwright.server.settings import ServerSettings
 
 from .serving import TIMEOUT, Served, served
+from .slow_sources import slow_gbnf
 from .test_reliability import eventually
 
 CHAT = "/v1/chat/completions"
@@ -41,9 +42,7 @@ KNOWN: Any = {**ASK, "regex": "known[0-9]"}
 
 
 def slow(number: int) -> Any:
-    """A schema for which 10 seconds are not enough."""
-    branches = [{"k": {"type": "string", "pattern": f"^.*{number}x{i}.*$"}, "z": {"type": "integer"}} for i in range(120)]
-    return {**ASK, "json_schema": {"oneOf": [{"type": "object", "properties": properties} for properties in branches]}}
+    return {**ASK, "structured_outputs": {"grammar": slow_gbnf(number)}}
 
 
 def measured(http: httpx.Client, name: str, **labels: str) -> float:

@@ -22,6 +22,7 @@ from maskwright.constraints import (
     Compiler,
     ConstraintError,
     ConstraintLimit,
+    Gbnf,
     JsonSchema,
     Limits,
     Regex,
@@ -34,15 +35,15 @@ from maskwright.server.compiling.lanes import Lanes
 from maskwright.server.compiling.processes import SLOW_NICENESS, processor_seconds
 from maskwright.server.errors import ApiError
 
+from ..slow_sources import slow_gbnf
+
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b"ab", None], eos_token_ids=[257])
 ENDLESS = Limits(seconds=10_000.0)
 MEMORY = 1 << 30
 
 
-def slow(number: int) -> JsonSchema:
-    """A schema for which 10 seconds are not enough."""
-    branches = [{"k": {"type": "string", "pattern": f"^.*{number}x{i}.*$"}, "z": {"type": "integer"}} for i in range(120)]
-    return JsonSchema({"oneOf": [{"type": "object", "properties": properties} for properties in branches]})
+def slow(number: int) -> Gbnf:
+    return Gbnf(slow_gbnf(number))
 
 
 class Scene:
