@@ -4,7 +4,8 @@
 
 `make ray-serve` runs it, in an environment with `ray[serve]`. None is lost: each is answered as one engine answers it (all draw
 with a seed), or is a stream that had begun and ends with `replica_lost`. None is answered twice. Then what prefix affinity gives
-over random routing, a stream whose client goes, a conversation that goes on when its replica is gone, and scaling by load.
+over random routing, a stream whose client goes, a conversation that goes on when its replica is gone, adapters that take turns
+in replicas with room for few, and scaling by load.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import random
 import re
 import signal
 import socket
+import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -27,9 +29,12 @@ from typing import Any
 
 import httpx
 import ray
+import torch
 from ray import serve
+from safetensors.torch import save_file
 
 from maskwright import LLM
+from maskwright.model_folder import embedded_model
 from maskwright.server.app import create_app
 from maskwright.server.ray import app
 
@@ -123,9 +128,9 @@ def _delta(event: Mapping[str, Any]) -> str:
     return ""
 
 
-async def expected(wanted: list[Case]) -> list[Answer]:
-    """What one engine answers."""
-    application = create_app(LLM(threads=1))
+async def expected(wanted: list[Case], adapters: Mapping[str, Path] | None = None) -> list[Answer]:
+    """What one engine answers, which has all adapters."""
+    application = create_app(LLM(threads=1, adapters=adapters or {}, max_adapters=max(1, len(adapters or {}))))
     transport = httpx.ASGITransport(application)
     async with application.router.lifespan_context(application), httpx.AsyncClient(transport=transport, base_url="http://one") as one:
         return [await asked(one, Case(case.path, case.body | {"stream": False})) for case in wanted]
@@ -283,6 +288,42 @@ async def a_conversation_outlives_its_replica(cluster: Cluster) -> None:
         assert answer.status_code == 200 and answer.json()["previous_response_id"] == first["id"], answer.text
 
 
+def save_adapter(folder: Path, seed: int) -> Path:
+    """An adapter of all down projections of the embedded model, strong enough to be noticed."""
+    folder.mkdir()
+    generator, tensors = torch.Generator().manual_seed(seed), {}
+    sizes = json.loads((embedded_model() / "config.json").read_text())
+    for layer in range(sizes["num_hidden_layers"]):
+        module = f"base_model.model.model.layers.{layer}.mlp.down_proj"
+        tensors[f"{module}.lora_A.weight"] = torch.randn(2, sizes["intermediate_size"], generator=generator)
+        tensors[f"{module}.lora_B.weight"] = torch.randn(sizes["hidden_size"], 2, generator=generator)
+    save_file(tensors, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["down_proj"]}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+async def adapters_take_turns(cluster: Cluster, adapters: Mapping[str, Path], count: int, rng: random.Random) -> Counter[str]:
+    """Requests for more adapters than a replica has room for, and for none, while a replica is killed."""
+    models = ["embedded", *adapters]
+    wanted = [Case(each.path, each.body | {"model": rng.choice(models)}) for each in cases(rng, 80) if each.body["max_tokens"] < 100]
+    told = await expected(wanted, adapters)
+    assert len({right.text for right in told}) > len(models), "adapters make no difference"
+    await cluster.deploy(replicas=2, lora_modules=[f"{name}={path}" for name, path in adapters.items()], max_adapters=2)
+    kinds, coming = Counter[str](), iter(range(count))
+
+    async def work(client: httpx.AsyncClient) -> None:
+        for number in coming:
+            if number == count // 2:
+                cluster.kill_one(rng)
+            case, right = wanted[number % len(wanted)], told[number % len(wanted)]
+            kinds[_verdict(case, await asked(client, case), right)] += 1
+
+    async with cluster.client() as client:
+        await asyncio.gather(*(work(client) for _ in range(8)))
+    return kinds
+
+
 async def load_starts_replicas(cluster: Cluster) -> None:
     await cluster.deploy(replicas=1, max_replicas=2, target_open=2, downscale_seconds=1)
 
@@ -327,12 +368,20 @@ async def _conversation(cluster: Cluster, arguments: argparse.Namespace) -> str:
     return "it goes on when its replicas are gone"
 
 
+async def _adapters(cluster: Cluster, arguments: argparse.Namespace) -> str:
+    rng, count = random.Random(arguments.seed), 5
+    with tempfile.TemporaryDirectory() as folder:
+        made = {f"adapter-{number}": save_adapter(Path(folder) / str(number), number) for number in range(count)}
+        kinds = await adapters_take_turns(cluster, made, arguments.requests, rng)
+    return f"{arguments.requests} requests for {count} adapters and none, two at a time in a replica: {dict(kinds)}"
+
+
 async def _scaling(cluster: Cluster, arguments: argparse.Namespace) -> str:
     await load_starts_replicas(cluster)
     return "load starts another replica"
 
 
-PARTS = {"requests": _requests, "routing": _routing, "leaving": _leaving, "conversation": _conversation, "scaling": _scaling}
+PARTS = {"requests": _requests, "routing": _routing, "leaving": _leaving, "conversation": _conversation, "adapters": _adapters, "scaling": _scaling}
 
 
 async def main() -> None:
