@@ -31,7 +31,7 @@ from .parallel.messages import (
     receive,
     send,
 )
-from .parallel.shares import ModelShare
+from .parallel.shares import share_of
 from .sharding.peers import Peers
 from .steps.runner import ModelRunner
 
@@ -72,7 +72,7 @@ class FollowingRank:
         self._device = device_of_rank(start.config, start.rank.number)
         self._config = config = replace(start.config, device=str(self._device))
         self._slots = slots_of(config, start.spec)
-        self._model = model_of(config, start.spec, self._slots, ModelShare(start.spec, self._peers, self._slots))
+        self._model = model_of(config, start.spec, self._slots, share_of(start.spec, self._peers, self._slots))
         threads = threads_of(config, self._model)
         if threads is not None:
             torch.set_num_threads(threads)

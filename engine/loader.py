@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -33,12 +33,10 @@ from .models.linear import Adapt
 from .models.model import Model, load_model
 from .models.spec import read_spec
 from .models.tokenizer import Tokenizer, load_tokenizer
-from .parallel.plan import plan_of
 from .parallel.runner import ParallelRunner, SharedSlots
-from .parallel.shares import ModelShare
+from .parallel.shares import ModelShare, ModuleShare, check_sharing, share_of
 from .parallel.team import Team, team_of
 from .quantization.plan import Plan
-from .sharding.ranks import Rank
 from .steps.runner import ModelRunner
 
 
@@ -64,12 +62,12 @@ def load(
     features = features or EngineFeatures()
     _check_together(resolved, features)
     if resolved.tensor_parallel > 1:
-        plan_of(spec, Rank(0, resolved.tensor_parallel))  # what is refused is told before ranks are started
+        check_sharing(spec, resolved.tensor_parallel)  # what is refused is told before ranks are started
     with team_of(resolved, spec) as team:
         tokenizer = load_tokenizer(resolved.model, spec)
         slots = slots_of(resolved, spec, team)
         registry = None if slots is None else AdapterRegistry(spec, slots, resolved.max_adapter_rank)
-        model = model_of(resolved, spec, slots, None if team is None else ModelShare(spec, team.peers, slots))
+        model = model_of(resolved, spec, slots, None if team is None else share_of(spec, team.peers, slots))
         if team is not None:
             team.answers()  # all shares are loaded
         _load_adapters(registry, spec, adapters or {})  # before the cache takes the memory that is left
@@ -115,16 +113,18 @@ def _quantized(spec: ModelInfo, config: EngineConfig) -> ModelInfo:
     return replace(spec, quantization=config.quantization)
 
 
-def model_of(config: EngineConfig, spec: ModelInfo, slots: AdapterSlots | None = None, share: ModelShare | None = None) -> Model:
+def model_of(config: EngineConfig, spec: ModelInfo, slots: AdapterSlots | None = None, share: ModelShare | ModuleShare | None = None) -> Model:
     """The model of a resolved config, or a rank's share of it, whose layers look into `slots`."""
     assert config.max_model_len is not None, "the config is resolved"
     adapt: Adapt | None = None
-    if share is not None:
-        adapt = share.linears
+    portion, deal, offload_bytes = None, None, int(config.cpu_offload_gb * 1e9)
+    if isinstance(share, ModelShare):
+        adapt, portion = share.linears, share.portion
+    elif share is not None:
+        deal = share.deal_out
     elif slots is not None:
         adapt = partial(AdaptedLinears, slots=slots, modules=modules_of(spec), head=head_name(spec))
-    portion, offload_bytes = None if share is None else share.portion, int(config.cpu_offload_gb * 1e9)
-    return _model(config.model, spec, config, config.max_model_len, adapt, offload_bytes, portion)
+    return _model(config.model, spec, config, config.max_model_len, adapt, offload_bytes, portion, deal)
 
 
 def _model(
@@ -135,11 +135,12 @@ def _model(
     adapt: Adapt | None = None,
     offload_bytes: int = 0,
     portion: Portion | None = None,
+    deal: Callable[[Any], None] | None = None,
 ) -> Model:
     dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
     return load_model(
         folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, adapt=adapt,
-        is_compiled=config.products in COMPILED, offload_bytes=offload_bytes, portion=portion,
+        is_compiled=config.products in COMPILED, offload_bytes=offload_bytes, portion=portion, deal=deal,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -63,6 +63,7 @@ def load_model(
     is_compiled: bool = False,
     offload_bytes: int = 0,
     portion: Portion | None = None,
+    deal: Callable[[Any], None] | None = None,
 ) -> Model:
     """The model in `folder`, for sequences of at most `longest` tokens.
 
@@ -70,6 +71,7 @@ def load_model(
     wraps the linear layers of native models. `is_compiled` has the compiled code of `kernels/cpu` compute native models on a CPU,
     as far as it can: activations are rounded to 8 bits for matrices in blocks of integers. `offload_bytes` of the layers of a
     native model stay in host memory. `portion`: what this rank of several holds of a native model; `adapt` then makes one of all.
+    `deal` leaves in a model of transformers what this rank holds.
     Raises ModelFolderError, WeightError, or UnsupportedModel for fp8 in a model without keys and values.
     """
     if isinstance(info, ModelSpec):
@@ -87,4 +89,4 @@ def load_model(
             raise UnsupportedModel(f"{info.architecture} has no keys and values, so kv_dtype={kv_dtype} means nothing for it")
         return load_mamba(folder, info, dtype, device, adapt, portion)
     assert isinstance(info, TransformersSpec)
-    return load_transformers_model(folder, info, dtype, device, backend, kv_dtype)
+    return load_transformers_model(folder, info, dtype, device, backend, kv_dtype, deal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ def load_transformers_model(
     device: torch.device,
     backend: Backend = "auto",
     kv_dtype: torch.dtype | None = None,
+    deal: Callable[[Any], None] | None = None,
 ) -> TransformersModel:
-    """The model in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`.
+    """The model in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`. `deal`, as in `load_model`.
 
     Raises ModelFolderError when transformers cannot load it, WeightError when tensors are missing, unknown or misshaped.
     """
@@ -46,6 +48,8 @@ def load_transformers_model(
     for key, verb in (("missing_keys", "lacks"), ("unexpected_keys", "holds"), ("mismatched_keys", "misshapes")):
         if loaded.get(key):
             raise WeightError(f"the checkpoint {verb} {min(map(str, loaded[key]))} ({key} of {spec.architecture})")
+    if deal is not None:
+        deal(module)
     return kind(spec, module.eval().to(device), backend, kv_dtype)
 
 

@@ -30,6 +30,7 @@ from .decoder import ForwardBatch
 from .families import dtype_of, token_ids
 from .transformers_families import HYBRID, REFUSED, VERIFIED
 
+HEADS = ("attention_heads", "key_value_heads")  # ends of the names of numbers of heads
 UNLIMITED = 1 << 20  # tokens: nothing in the model limits the length of a sequence
 
 # What transformers passes along that means nothing to attention over a cache that knows the sequences.
@@ -44,6 +45,8 @@ class TransformersSpec(ModelInfo):
     """A model that transformers computes."""
 
     model_type: str
+    sharding: tuple[tuple[str, str], ...] = ()  # its plan for several ranks: (module or parameter, how it is cut)
+    head_counts: tuple[tuple[str, int], ...] = ()  # numbers of heads, by their names in config.json
 
 
 @dataclass(slots=True)
@@ -96,6 +99,8 @@ def transformers_spec(architecture: str | None, config: Mapping[str, Any]) -> Tr
         eos_token_ids=token_ids(full.eos_token_id),
         max_positions=_max_positions(full),
         is_recurrent=model_type in HYBRID,
+        sharding=tuple((getattr(full, "base_model_tp_plan", None) or {}).items()),
+        head_counts=tuple((name, count) for name, count in full.to_dict().items() if name.endswith(HEADS) and isinstance(count, int)),
     )
 
 

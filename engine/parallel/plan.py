@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..errors import ConfigError, UnsupportedModel
+from ..errors import ConfigError
 from ..models.architecture import ModelInfo, ModelSpec
 from ..models.layout import Source, Sources, head_name, sources_of
 from ..models.mamba import MambaSpec, mamba_sources
@@ -121,19 +121,13 @@ def _cuts_of_rows(heights: Sequence[int], shares: Sequence[Share]) -> Iterator[C
 
 
 def plan_of(spec: ModelInfo, rank: Rank) -> ParallelPlan:
-    """What a rank holds of a model.
-
-    Raises ConfigError where there is too little for all ranks, UnsupportedModel for a family that is not computed natively.
-    """
+    """What a rank holds of a native model. Raises ConfigError where there is too little for all ranks."""
     shared = {"vocabulary": rank.share(_enough(spec.vocab_size, "tokens", rank))}
     if isinstance(spec, ModelSpec):
         return _decoder_plan(spec, rank, shared)
     if isinstance(spec, MambaSpec):
         return _mamba_plan(spec, rank, shared)
-    raise UnsupportedModel(
-        f"tensor_parallel={rank.size} is for models that are computed natively; {spec.architecture} is computed by transformers: "
-        "leave it out"
-    )
+    raise AssertionError(f"{spec.architecture} is dealt out by `modules.py`")
 
 
 def _decoder_plan(spec: ModelSpec, rank: Rank, shared: Mapping[str, Share]) -> ParallelPlan:

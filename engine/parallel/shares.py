@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,14 +16,41 @@ from ..models.architecture import ModelInfo
 from ..models.layout import Portion
 from ..models.linear import Linears
 from ..models.mamba import MambaSpec
+from ..models.transformers_model import TransformersSpec
 from ..sharding.cuts import Cut
 from ..sharding.peers import Peers
+from ..sharding.ranks import Rank
 from .linears import SharedLinears
+from .modules import check_dealing, deal_out
 from .plan import ParallelPlan, plan_of
 
 
+def check_sharing(spec: ModelInfo, size: int) -> None:
+    """That a model can be shared by `size` ranks. Raises ConfigError or UnsupportedModel as `plan_of` and `check_dealing` do."""
+    if isinstance(spec, TransformersSpec):
+        check_dealing(spec, size)
+    else:
+        plan_of(spec, Rank(0, size))
+
+
+def share_of(spec: ModelInfo, peers: Peers, slots: AdapterSlots | None = None) -> ModelShare | ModuleShare:
+    """What the rank of `peers` holds of the model of `spec`, which `check_sharing` has found good."""
+    return ModuleShare(peers) if isinstance(spec, TransformersSpec) else ModelShare(spec, peers, slots)
+
+
+class ModuleShare:
+    """What a rank holds of a model that transformers computes."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    def deal_out(self, model: Any) -> None:
+        """Leave in a model that is read whole what this rank holds."""
+        deal_out(model, self._peers)
+
+
 class ModelShare:
-    """What the rank of `peers` holds of the model of `spec`. Raises ConfigError as `plan_of` does."""
+    """What the rank of `peers` holds of the native model of `spec`. Raises ConfigError as `plan_of` does."""
 
     def __init__(self, spec: ModelInfo, peers: Peers, slots: AdapterSlots | None = None) -> None:
         self.plan: ParallelPlan = plan_of(spec, peers.rank)

@@ -26,7 +26,7 @@ from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.parallel.messages import Begin, Failed, Start
 from maskwright.engine.parallel.runner import ParallelRunner
-from maskwright.engine.parallel.shares import ModelShare
+from maskwright.engine.parallel.shares import ModelShare, share_of
 from maskwright.engine.sharding.peers import Peers
 from maskwright.engine.sharding.ranks import Rank
 
@@ -129,7 +129,7 @@ def shared_engine(folder: Path, size: int, meeting: Path, **options: Any) -> Eng
         features = features.for_recurrent()
     team: Any = ThreadTeam(config, spec, meeting)
     slots = slots_of(config, spec, team)
-    model = model_of(config, spec, slots, ModelShare(spec, team.peers, slots))
+    model = model_of(config, spec, slots, share_of(spec, team.peers, slots))
     team.begin(limits.num_blocks, features.num_host_blocks)
     cache = model.allocate_cache(limits.num_blocks, config.block_size)
     runner = ParallelRunner(team, model, cache, num_host_blocks=features.num_host_blocks, adapters=slots)
