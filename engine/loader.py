@@ -113,7 +113,12 @@ def _quantized(spec: ModelInfo, config: EngineConfig) -> ModelInfo:
     return replace(spec, quantization=config.quantization)
 
 
-def model_of(config: EngineConfig, spec: ModelInfo, slots: AdapterSlots | None = None, share: ModelShare | ModuleShare | None = None) -> Model:
+def model_of(
+    config: EngineConfig,
+    spec: ModelInfo,
+    slots: AdapterSlots | None = None,
+    share: ModelShare | ModuleShare | None = None,
+) -> Model:
     """The model of a resolved config, or a rank's share of it, whose layers look into `slots`."""
     assert config.max_model_len is not None, "the config is resolved"
     adapt: Adapt | None = None

@@ -26,7 +26,7 @@ def load_transformers_model(
     kv_dtype: torch.dtype | None = None,
     deal: Callable[[Any], None] | None = None,
 ) -> TransformersModel:
-    """The model in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`. `deal`, as in `load_model`.
+    """The model in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`, `deal` as in `load_model`.
 
     Raises ModelFolderError when transformers cannot load it, WeightError when tensors are missing, unknown or misshaped.
     """

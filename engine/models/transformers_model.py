@@ -100,7 +100,7 @@ def transformers_spec(architecture: str | None, config: Mapping[str, Any]) -> Tr
         max_positions=_max_positions(full),
         is_recurrent=model_type in HYBRID,
         sharding=tuple((getattr(full, "base_model_tp_plan", None) or {}).items()),
-        head_counts=tuple((name, count) for name, count in full.to_dict().items() if name.endswith(HEADS) and isinstance(count, int)),
+        head_counts=tuple(each for each in full.to_dict().items() if each[0].endswith(HEADS) and isinstance(each[1], int)),
     )
 
 

@@ -1,8 +1,8 @@
 """Modules of transformers of which each rank holds a share, by the plan that comes with their model.
 
-transformers has a table for each model, name of a module or parameter -> how it is cut; its own loading makes DTensors of that. Here
-parameters are cut when they are loaded, and `forward` of a module whose results have to be put together is replaced. In that table
-"colwise" cuts outputs, the rows of a matrix as PyTorch stores it, and "rowwise" inputs, its columns.
+transformers has a table for each model, name of a module or parameter -> how it is cut; its own loading makes DTensors of that.
+Here parameters are cut when they are loaded, and `forward` of a module whose results have to be put together is replaced. In
+that table "colwise" cuts outputs, the rows of a matrix as PyTorch stores it, and "rowwise" inputs, its columns.
 """
 
 from __future__ import annotations

@@ -22,7 +22,14 @@ from maskwright.sampling import SamplingParams
 
 from ..conftest import VOCAB_SIZE, run_all
 from ..models.test_transformers_hybrids import forward, hybrid, hybrid_reference
-from ..models.test_transformers_models import WINDOWED, greedy, logits_in_chunks, small_config, small_model, transformers_model
+from ..models.test_transformers_models import (
+    WINDOWED,
+    greedy,
+    logits_in_chunks,
+    small_config,
+    small_model,
+    transformers_model,
+)
 from .ranks import on_all_ranks, shared_engine
 
 
