@@ -86,9 +86,9 @@ class AsyncLLM:
         """See `LLM.adapters`."""
         return self.llm.adapters
 
-    async def load_adapter(self, name: str, path: str | os.PathLike[str]) -> LoadedAdapter:
+    async def load_adapter(self, name: str, path: str | os.PathLike[str], *, replace: bool = False) -> LoadedAdapter:
         """See `LLM.load_adapter`."""
-        return await asyncio.to_thread(self.llm.load_adapter, name, path)
+        return await asyncio.to_thread(self.llm.load_adapter, name, path, replace=replace)
 
     async def unload_adapter(self, name: str, *, wait: bool = False) -> None:
         """See `LLM.unload_adapter`."""

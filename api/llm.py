@@ -173,16 +173,18 @@ class LLM:
         """The adapters that are loaded, by name."""
         return self.driver.adapters
 
-    def load_adapter(self, name: str, path: str | os.PathLike[str]) -> LoadedAdapter:
+    def load_adapter(self, name: str, path: str | os.PathLike[str], *, replace: bool = False) -> LoadedAdapter:
         """Load a LoRA adapter for requests that name it. Requests may run meanwhile.
 
         Args:
             name: what requests call it, as adapter=name.
             path: a folder of peft, or a GGUF file.
+            replace: the adapter of that name, if there is one. The name stands for one of the two all the time.
 
-        Raises AdapterError: it cannot be read or does not fit, the name is taken, or max_adapters are loaded.
+        Raises AdapterError: it cannot be read or does not fit, the name is taken, or max_adapters are loaded. AdapterInUse:
+        requests run with the one that is to be replaced.
         """
-        return self.driver.load_adapter(name, self.driver.read_adapter(path))
+        return self.driver.load_adapter(name, self.driver.read_adapter(path), replace=replace)
 
     def unload_adapter(self, name: str, *, wait: bool = False) -> None:
         """Forget an adapter. Raises AdapterInUse while requests run with it, and AdapterError where there is none of that name.

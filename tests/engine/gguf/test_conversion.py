@@ -219,7 +219,7 @@ def test_hyper_parameters_are_those_of_a_converter(name: str, pieces: tuple[int,
 @pytest.mark.parametrize("name", WRITTEN)
 def test_llama_cpp_computes_the_same(name: str, pieces: tuple[int, Any], tmp_path: Path) -> None:
     likely = {"logit_scale": 1.0} if name in ("command-r", "cohere2") else {}  # so that some tokens are
-    likely |= {} if name == "deepseek2" else {"initializer_range": 0.2}  # larger numbers, and its cache in float16 chooses other experts
+    likely |= {} if name in ("deepseek2", "exaone4-sliding") else {"initializer_range": 0.2}  # larger numbers, and its cache in float16 chooses other experts, and 64 layers make much of little
     folder = made(tmp_path, name, pieces, **IN_LLAMA_CPP.get(name, {}), **likely)
     path = tmp_path / "model.gguf"
     write_gguf_of_folder(folder, path, "F32")

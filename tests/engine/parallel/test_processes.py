@@ -19,8 +19,11 @@ from maskwright import LLM, SamplingParams
 from maskwright.cli import run
 from maskwright.engine.adapters.adapter import Adapter, LowRank
 from maskwright.engine.adapters.modules import Place
-from maskwright.engine.errors import RankLost
+from maskwright.engine.errors import ConfigError, RankLost
+from maskwright.engine.models.tokenizer import load_tokenizer
 from maskwright.engine.parallel.messages import FreeAdapter, LoadAdapter
+from maskwright.engine.parallel.team import Follower, Team
+from maskwright.engine.sharding.ranks import Rank
 from maskwright.engine.verification import Difference, _difference
 
 PATIENCE = 60  # seconds: a test that waits so long has hung
@@ -78,6 +81,59 @@ def test_a_rank_that_dies_ends_what_runs_and_what_comes(llm: LLM) -> None:
     assert llm.statistics.num_failures == 2
 
 
+def test_a_rank_that_is_stopped_ends_what_runs_after_a_named_time() -> None:
+    """It gives no sign of life; one that only takes long does, see `test_signs_of_life_come_while_a_rank_is_busy`."""
+    with LLM(**SMALL, tensor_parallel=2, num_kv_blocks=24, rank_seconds=1.5) as llm:
+        (follower,) = followers(llm)
+        stream = llm.stream(PROMPTS[0], sampling=SamplingParams(max_tokens=150, temperature=0, ignore_eos=True))
+        next(stream)
+        os.kill(follower.process.pid, signal.SIGSTOP)
+        *_, done = in_time(lambda: list(stream))
+        expected = "rank 1 has given no sign of life for 1.5 s (rank_seconds); all ranks have ended: load the model again"
+        assert done.output.error == f"RankLost: {expected}"
+        assert follower.process.wait(PATIENCE) == -signal.SIGKILL
+
+
+def test_signs_of_life_come_while_a_rank_is_busy() -> None:
+    """One that waits for nothing and answers nothing, as while a share is loaded or loops are compiled, is not lost."""
+    follower = Follower(Rank(1, 2), 1.0)
+    heard: list[Any] = []
+    listening = threading.Thread(target=lambda: heard.append(follower.hear()), daemon=True)
+    listening.start()
+    listening.join(3.0)
+    assert listening.is_alive() and follower.process.poll() is None
+    follower.let_go()
+    listening.join(PATIENCE)
+    follower.end()
+    assert heard == [None]
+
+
+@pytest.mark.parametrize(("sent", "how"), [("SIGKILL", "ended by SIGKILL"), ("SIGSTOP", r"has given no sign of life for 1\.5 s \(rank_seconds\)")])
+def test_a_rank_that_dies_or_stops_while_shares_are_loaded_is_told(sent: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    teams: list[Team] = []
+
+    def load_and_kill(*arguments: Any) -> Any:
+        (follower,) = teams[0].followers
+        os.kill(follower.process.pid, signal.Signals[sent])
+        return load_tokenizer(*arguments)
+
+    def noted(config: Any, spec: Any) -> Team:
+        teams.append(Team(config, spec))
+        return teams[-1]
+
+    monkeypatch.setattr("maskwright.engine.loader.load_tokenizer", load_and_kill)
+    monkeypatch.setattr("maskwright.engine.parallel.team.Team", noted)
+    with pytest.raises(RankLost, match=f"rank 1 {how}; all ranks have ended: load the model again"):
+        LLM(**SMALL, tensor_parallel=2, rank_seconds=1.5)
+    assert teams[0].followers[0].process.poll() is not None
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, -1.0, True, "soon", float("nan")])
+def test_the_time_without_a_sign_of_life_is_a_number_of_seconds(seconds: Any) -> None:
+    with pytest.raises(ConfigError, match="rank_seconds must be a number of seconds, 1 or more"):
+        LLM(**SMALL, tensor_parallel=2, rank_seconds=seconds)
+
+
 def test_a_rank_that_fails_in_the_middle_ends_what_runs(llm: LLM) -> None:
     """Here: it is told to give back a slot that there is not."""
     stream = llm.stream(PROMPTS[0], sampling=SamplingParams(max_tokens=150, temperature=0, ignore_eos=True))
@@ -122,6 +178,14 @@ def test_verification_tells_how_far_ranks_are_from_one_device(capsys: pytest.Cap
     assert found is not None and 0 < float(found[1]) < 1e-4 * float(found[2])
     assert run(["verify-parallel", "--tensor-parallel", "1"]) == 2
     assert "--tensor-parallel 1 leaves nothing to compare" in capsys.readouterr().err
+
+
+def test_what_ranks_cannot_do_is_told_before_one_device_has_answered(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maskwright.engine.verification.load", lambda *_: pytest.fail("a model was loaded"))
+    assert run(["verify-parallel", "--tensor-parallel", "3", "--device", "cpu"]) == 2
+    assert "tensor_parallel=3 does not fit 4 heads" in capsys.readouterr().err
 
 
 def test_verification_tells_the_first_token_that_differs() -> None:
