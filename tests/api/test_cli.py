@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -253,7 +254,10 @@ class Unread(io.TextIOBase):
     """Standard output whose reader has gone, or for which there is no room: at the first text, or only when it is flushed."""
 
     def __init__(self, error: OSError, at_end: bool) -> None:
-        self._error, self._at_end = error, at_end
+        self._error, self._at_end, self._file = error, at_end, os.open(os.devnull, os.O_WRONLY)
+
+    def fileno(self) -> int:
+        return self._file
 
     def write(self, text: str) -> int:
         if not self._at_end:
