@@ -167,13 +167,15 @@ class JsonSchema(FrontEnd):
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
         )  # fmt: skip
 
-    def places(self, limits: Limits) -> SchemaPlaces | None:
+    def places(self, constraint: Constraint) -> SchemaPlaces | None:
         """Follows a text through the schema; None where what stands between its tokens is not white space as JSON has it."""
-        if not self.is_plain_json:
-            return None
+        return self.places_from(self.root(constraint.limits), constraint.limits) if self.is_plain_json else None
+
+    def places_from(self, root: Site, limits: Limits) -> SchemaPlaces:
+        """Follows the text of a value of a part of the schema."""
         grammar = self.new_grammar(limits)
         policy = self.policy(grammar, inf)
-        return SchemaPlaces(self._lowering(grammar, limits, policy), policy, self.root(limits))
+        return SchemaPlaces(self._lowering(grammar, limits, policy), policy, root)
 
     def values(self, constraint: Constraint) -> Values | None:
         """Follows a JSON text; None where what stands between its tokens is not white space."""
