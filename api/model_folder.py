@@ -63,7 +63,7 @@ def _path(name: str | os.PathLike[str]) -> Path:
         path = Path(name).expanduser()
         path.exists()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ModelNotFound(f"{str(name):.80}", f"it cannot be looked for: {getattr(error, 'strerror', None) or error}") from None
+        raise ModelNotFound(f"{name!s:.80}", f"it cannot be looked for: {getattr(error, 'strerror', None) or error}") from None
     return path
 
 

@@ -21,13 +21,14 @@ from .constraints.front_ends.tags.styles import style_of_template
 from .constraints.runtime.healed import HealedConstraint
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
+from .engine.errors import ModelFolderError
 from .engine.kv_cache.prefix_tree import common_length
 from .engine.limits import Limits
 from .engine.models.tokenizer import Tokenizer
 from .engine.requests.prompt_tokens import prompt_tokens
 from .engine.search.searches import Search
 from .engine.sessions.snapshot import Snapshot
-from .errors import UsageError
+from .errors import MaskwrightError, UsageError
 from .field_details import strain_text
 from .kernels.sampler.parameters import FILTERS
 from .outputs import GenerationOutput, Usage

@@ -1,4 +1,4 @@
-"""What a benchmark must know before it runs: whether its results can be written and drawn, and whether what it compares is there."""
+"""What a benchmark must know before it runs: whether its results can be written and drawn, and what it compares is there."""
 
 from __future__ import annotations
 

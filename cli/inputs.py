@@ -15,7 +15,6 @@ from ..constraints.lab.grammar_file import GRAMMAR_LANGUAGES, GrammarFile, langu
 from ..errors import UsageError
 from ..plugins import named_object
 
-
 STANDARD_INPUT = Path("-")  # in place of a file
 
 

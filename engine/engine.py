@@ -223,7 +223,7 @@ class Engine:
         return self.registry.load(name, adapter)
 
     def replace_adapter(self, name: str, adapter: Adapter) -> LoadedAdapter:
-        """Have a name stand for another adapter from now on. Raises as `unload_adapter` does, and where there is no memory for it."""
+        """Have a name stand for another adapter from now on. Raises as `unload_adapter`, and where there is no memory for it."""
         self.settle()
         return self.registry.replace(name, adapter, (sequence.adapter for sequence in self._roster.unfinished()))
 

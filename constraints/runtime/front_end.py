@@ -70,8 +70,8 @@ class FrontEnd(ABC):
         return constraint
 
     def places(self, constraint: Constraint) -> Places | None:
-        """Follows a text and tells the places in the source that its bytes belong to; None where these are not known. constraint: as
-        for `values`."""
+        """Follows a text and tells the places in the source that its bytes belong to; None where these are not known.
+        constraint: as for `values`."""
         return None
 
     def values(self, constraint: Constraint) -> Values | None:

@@ -11,8 +11,8 @@ from .values import Places, Segments
 
 
 class SegmentedPlaces:
-    """Follows a reply through the places of its parts. Bytes of which it is not certain at first what they are, are told of with those
-    that make it certain."""
+    """Follows a reply through the places of its parts. Bytes of which it is not certain at first what they are, are told of with
+    those that make it certain."""
 
     def __init__(self, constraint: Constraint, places_of: Callable[[Segment], Places | None]) -> None:
         """places_of: of a part that begins; None for one without."""

@@ -116,7 +116,8 @@ class ModelSpec(ModelInfo):
     num_kv_heads: int
     head_dim: int
     norm: NormSpec
-    block: Literal["sequential", "sandwich", "parallel", "post"] = "sequential"  # norms before; before and after; one for both; after
+    # norms before attention and MLP; before and after; one before both; after
+    block: Literal["sequential", "sandwich", "parallel", "post"] = "sequential"
     activation: str = "silu"
     is_gated: bool = True  # the MLP multiplies a gate
     ropes: tuple[RopeSpec, ...]
@@ -124,8 +125,8 @@ class ModelSpec(ModelInfo):
     is_rope_interleaved: bool = False  # dimension 2i turns with 2i + 1, not i with i + dim / 2
     windows: tuple[Window, ...]  # per layer: how far back a query sees
     scoring: Scoring = field(default_factory=Scoring)
-    qk_norm: Literal["head", "heads", "joint", "after_rope"] | None = None  # one weight for all heads, one each, all heads as one
-    # vector, no weight but later
+    # one weight for all heads; one each; all heads as one vector; no weight, but later
+    qk_norm: Literal["head", "heads", "joint", "after_rope"] | None = None
     has_qkv_bias: bool = False
     has_output_bias: bool = False  # of the attention's output projection
     has_mlp_bias: bool = False

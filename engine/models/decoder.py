@@ -52,7 +52,8 @@ class Decoder:
     None: dense ones, of `weights`; `adapt` wraps them. `backend` says whether Triton kernels compute what lies between the matrix
     products, "auto": on a GPU; `is_compiled` that the compiled code of `kernels/cpu` does, as far as it can. `kv_dtype` is what
     the KV cache holds, the weights' dtype or fp8. `stream` has the layers whose weights are in host memory. Where a model is not
-    `is_whole`, other ranks hold the rest, and its layers meet theirs in products, so that no step is one call of compiled code, and `mean_squares` takes theirs into account.
+    `is_whole`, other ranks hold the rest, and its layers meet theirs in products, so that no step is one call of compiled code;
+    `mean_squares` takes their heads into account.
     """
 
     def __init__(

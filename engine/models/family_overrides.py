@@ -222,8 +222,9 @@ def gemma3(config: Config) -> dict[str, Any]:
 
 
 def _turned_by_kind(config: Config, kinds: list[str], sliding_theta: float) -> dict[str, Any]:
-    """Layers that see everything and layers that see a window, with rotations of their own; what stretches is that of the former."""
-    given, head_dim = config.get("rope_parameters") or {}, config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    """Layers that see everything and layers that see a window, with rotations of their own; that of the former is stretched."""
+    given = config.get("rope_parameters") or {}
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     full = given.get("full_attention") or {**(config.get("rope_scaling") or {}), "rope_theta": config["rope_theta"]}
     sliding = given.get("sliding_attention") or {"rope_theta": sliding_theta}
     return {

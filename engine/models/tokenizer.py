@@ -156,7 +156,7 @@ def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
 def load_backend(folder: Path) -> Any:
     """transformers' fast tokenizer of a folder. Raises ModelFolderError where there is none."""
     if not (folder / "tokenizer.json").is_file() and not (folder / "tokenizer.model").is_file():
-        raise ModelFolderError(f"{folder}: no tokenizer.json in this folder, and no tokenizer.model; copy one from the original model")
+        raise ModelFolderError(f"{folder}: no tokenizer.json in this folder, nor a tokenizer.model; copy one from the model")
     pieces = None if (folder / "tokenizer.json").is_file() else read_sentence_pieces(folder / "tokenizer.model")
     try:
         if pieces is not None:

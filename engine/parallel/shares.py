@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -31,7 +32,8 @@ class ModelShare:
     @property
     def portion(self) -> Portion:
         """What of the model is read."""
-        plan, mean_squares = self.plan, None
+        plan = self.plan
+        mean_squares: Callable[[Tensor], Tensor] | None = None
         if isinstance(self._spec, MambaSpec) and self._spec.num_groups < plan.rank.size:
             mean_squares = self._mean_squares
         if isinstance(self._spec, ModelSpec) and self._spec.qk_norm == "joint":

@@ -31,7 +31,7 @@ class LoadBody(Body):
     lora_name: str = Field(description="What requests name as their model.")
     lora_path: str = Field(description="A folder of peft or a GGUF file, on the server's machine.")
     base_model_name: str | None = Field(None, description="The model that it is for.")
-    load_inplace: bool | None = Field(None, description="In place of one of that name, if there is one; refused while that is in use.")
+    load_inplace: bool | None = Field(None, description="In place of one of that name, if any; refused while that is in use.")
 
 
 class UnloadBody(Body):

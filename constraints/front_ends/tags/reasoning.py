@@ -11,8 +11,8 @@ from ...grammar.segments import END_OF_REASONING, MARKUP, REASONING
 from ...grammar.source import Limits, Source, is_source
 from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd, front_end_of
-from ...runtime.token_budget import BudgetedConstraint
 from ...runtime.segmented_places import SegmentedPlaces
+from ...runtime.token_budget import BudgetedConstraint
 from ...runtime.values import JsonValues, Places, SegmentedValues, Values
 from ..regex.regex import Regex
 from .lowering import lower_tree
