@@ -172,11 +172,14 @@ class Driver:
         with self._lock:
             self._engine.retire_adapter(name, is_leaving=is_leaving)
 
-    def step_for_all(self) -> None:
-        """Compute a step on behalf of a caller who waits for others to end; where somebody only steps, it is theirs to do."""
+    def step_for_all(self) -> bool:
+        """Compute a step on behalf of a caller who waits for others to end. False where somebody only steps: then it is theirs."""
         with self._lock:
-            if self._engine.has_work and not self._pushed:
+            if self._pushed:
+                return False
+            if self._engine.has_work:
                 self._step()
+            return True
 
     def scorer(self, max_contexts: int) -> Scorer:
         """See `LLM.scorer`."""

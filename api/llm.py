@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import fields
@@ -64,6 +65,7 @@ _OWN_OPTIONS = (  # of LLM itself
     "prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download", "adapters", "logits_processors",
     "stopping_criteria", "plugins",
 )  # fmt: skip
+POLL_SECONDS = 0.02  # between two looks whether requests that another thread steps have ended
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
 
@@ -202,7 +204,8 @@ class LLM:
                 try:
                     return self.driver.unload_adapter(name)
                 except AdapterInUse:
-                    self.driver.step_for_all()
+                    if not self.driver.step_for_all():
+                        time.sleep(POLL_SECONDS)
         except BaseException:
             with suppress(AdapterError):
                 self.driver.retire_adapter(name, is_leaving=False)
