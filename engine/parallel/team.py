@@ -33,7 +33,7 @@ from ..sharding.ranks import Rank
 from .messages import Answer, Begin, Failed, Measure, Order, Room, Start, send
 
 _SCRIPT = Path(__file__).parents[1] / "follow.py"
-_SIGNS = 4  # of life, in the time after which a rank without one is lost
+_SIGNS = 8  # of life, in the time after which a rank without one is lost
 GRACE_SECONDS = 3.0  # for a rank to end by itself
 CAUSE_SECONDS = 1.0  # to learn that a rank has ended, when what this one computes with it fails
 
@@ -64,7 +64,7 @@ class Follower:
     def hear(self) -> Answer | None:
         """Its next answer; None when it has ended. Raises TimeoutError when it gives no sign of life, as where it was stopped."""
         try:
-            while self._connection.poll(self.seconds):
+            while self._has_spoken():
                 if said := self._connection.recv_bytes():
                     answer: Answer = pickle.loads(said)
                     return answer
@@ -73,6 +73,10 @@ class Follower:
         except Exception as error:  # what it answers cannot be read here
             return Failed(error)
         raise TimeoutError
+
+    def _has_spoken(self) -> bool:
+        """Whether it gives a sign of life. The second look is for both having stood still, as in a container that is paused."""
+        return self._connection.poll(0.75 * self.seconds) or self._connection.poll(0.25 * self.seconds)
 
     def let_go(self) -> None:
         """Close the connection, upon which it ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from maskwright.engine.adapters.adapter import Adapter, LowRank
 from maskwright.engine.adapters.modules import Place
 from maskwright.engine.errors import ConfigError, RankLost
 from maskwright.engine.models.tokenizer import load_tokenizer
-from maskwright.engine.parallel.messages import FreeAdapter, LoadAdapter
+from maskwright.engine.parallel.messages import Done, FreeAdapter, LoadAdapter
 from maskwright.engine.parallel.team import Follower, Team
 from maskwright.engine.sharding.ranks import Rank
 from maskwright.engine.verification import Difference, _difference
@@ -104,6 +105,24 @@ def test_a_rank_that_has_nothing_to_answer_gives_signs_of_life(monkeypatch: pyte
     follower.let_go()
     assert follower.hear() is None
     follower.end()
+
+
+def test_a_pause_of_all_processes_is_no_loss() -> None:
+    """As of a container: time has passed for rank 0, and the other rank goes on only now."""
+    looks, said = iter([False, True, False, True, False, False]), iter([b"", pickle.dumps(Done())])
+
+    class Paused:
+        def poll(self, seconds: float) -> bool:
+            return next(looks)
+
+        def recv_bytes(self) -> bytes:
+            return next(said)
+
+    follower: Any = Follower.__new__(Follower)
+    follower.seconds, follower._connection = 30.0, Paused()
+    assert follower.hear() == Done()
+    with pytest.raises(TimeoutError):
+        follower.hear()
 
 
 @pytest.mark.parametrize(
