@@ -15,12 +15,12 @@ from ..constraints.lab.grammar_file import GRAMMAR_LANGUAGES, GrammarFile, langu
 from ..errors import UsageError
 from ..plugins import named_object
 
-STANDARD_INPUT = Path("-")  # in place of a file
+STANDARD = Path("-")  # in place of a file: standard input, or output
 
 
 def read_text(path: Path, option: str) -> str:
     """The text of a file, "-" for standard input, without a byte order mark. Raises UsageError naming the option."""
-    if path == STANDARD_INPUT:
+    if path == STANDARD:
         return "".join(piped_lines()).removeprefix("\ufeff")
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -72,7 +72,7 @@ def grammar_file(name: str, option: str, language: str | None = None, start: str
     """A grammar file, or a grammar that ships in the package, by its name. A file of that name is preferred."""
     if name in grammars.names() and not Path(name).is_file():
         return GrammarFile.named(grammars.path(name).name, grammars.text(name), None, start)
-    if Path(name) != STANDARD_INPUT and not Path(name).exists():
+    if Path(name) != STANDARD and not Path(name).exists():
         known = ", ".join(grammars.names())
         raise UsageError(f"{option} {name}: there is no such file, nor a grammar of that name ({known})")
     return GrammarFile.named(name, read_text(Path(name), option), language, start)

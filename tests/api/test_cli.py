@@ -309,6 +309,7 @@ def test_standard_input_that_is_no_text(cli: Any, monkeypatch: pytest.MonkeyPatc
     [
         (["generate", "--schema", "-", "x"], '\ufeff{"const": 7}', "7\n"),
         (["generate", "--grammar", "-", "x"], 'root ::= "yes"', "yes\n"),
+        (["generate", "--choice", "no", "--output", "-"], "a", "no\\n"),
         (["schema", "check", "-"], '{"type": "string"}', "(?s).*exact.*"),
         (["generate", "--prompt-file", "-", "--choice", "yes"], "a\n\nb\n", '{"prompt": "a", "output": "yes".*}\n{"prompt": "b".*}\n'),
     ],

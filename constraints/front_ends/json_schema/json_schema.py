@@ -172,7 +172,7 @@ class JsonSchema(FrontEnd):
         return self.places_from(self.root(constraint.limits), constraint.limits) if self.is_plain_json else None
 
     def places_from(self, root: Site, limits: Limits) -> SchemaPlaces:
-        """Follows the text of a value of a part of the schema."""
+        """Follows the text of a value through a part of the schema. root: that part."""
         grammar = self.new_grammar(limits)
         policy = self.policy(grammar, inf)
         return SchemaPlaces(self._lowering(grammar, limits, policy), policy, root)
