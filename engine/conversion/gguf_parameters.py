@@ -106,7 +106,7 @@ def _number(value: Any) -> float | None:
 def _windows(spec: ModelSpec, arch: str) -> dict[str, Value | None]:
     widths = {window for window in spec.windows if isinstance(window, int)}
     whole = [index for index, window in enumerate(spec.windows) if window is None]
-    period = whole[0] + 1 if widths and whole and arch in _PERIODS else _PERIODS.get(arch)
+    period = whole[0] + 1 if whole and arch in _PERIODS else None
     return {
         "attention.sliding_window": max(widths, default=None),
         "attention.sliding_window_pattern": None if period == _PERIODS.get(arch) else period,
