@@ -111,7 +111,7 @@ class Tools(FrontEnd):
             inner = schema.places(constraint) if tool.input is None else OnePlace("#")
             return None if inner is None else OwnedPlaces(tool.name, inner)
         site = site_at(schema, (), constraint.limits).child("properties", segment.name)
-        is_json = segment.notation == "json" and schema.is_plain_json and tool.input is None
+        is_json = segment.notation == "json" and schema.has_only_space and tool.input is None
         return OwnedPlaces(tool.name, schema.places_from(site, constraint.limits) if is_json else OnePlace(site.path))
 
     def tree(self, grammar: Grammar, limits: Limits) -> Part:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from maskwright.constraints import Compiler, JsonSchema, Reasoning, Tools, Vocabulary
+from maskwright.constraints import Compiler, JsonSchema, Reasoning, StructuralTag, Tools, Vocabulary
+from maskwright.constraints.front_ends.tags.tree import AnyOf, Repeat, Sequence, Tag, Text, Triggered
 from maskwright.constraints.runtime.front_end import places_of
 
 from ..json_schema.test_places import EOS, SCHEMAS, place_of, steps_of, walk
@@ -60,6 +62,30 @@ def test_each_byte_of_a_call_is_where_the_parsed_arguments_have_it(style: str) -
 def decoded(way: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Names as they are: `steps_of` reads bytes."""
     return tuple(step if isinstance(step, int) else step.encode("latin-1").decode() for step in way)
+
+
+@pytest.mark.parametrize("around", ["triggered", "sequence", "alternatives"])
+def test_each_byte_of_a_tag_is_where_its_parsed_content_has_it(around: str) -> None:
+    tags = [Tag(f"<{name}>", JsonSchema(schema, whitespace="flexible"), f"</{name}>") for name, schema in BY_NAME.items()]
+    parts = {"triggered": Triggered(["<"], tags, at_least_one=True), "sequence": Sequence(tags), "alternatives": Repeat(AnyOf(tags), 1, 3)}
+    constraint = COMPILER.compile(StructuralTag(parts[around]))
+    for seed in range(12):
+        text = walk(constraint, seed, length=120)
+        expected: list[tuple[str, ...]] = [()] * len(text)
+        for found in re.finditer(rb"<(nested|person|named)>(.*?)</\1>", text, re.DOTALL):
+            name, value = found[1].decode(), found[2].lstrip(b" \t\r\n")
+            ways = [()] * (len(found[2]) - len(value)) + steps_of(value)
+            expected[found.start(2) : found.end(2)] = [(f"<{name}>{place_of(BY_NAME[name], decoded(way))}",) for way in ways]
+        places = places_of(constraint)
+        assert places is not None
+        assert [places.read(bytes([byte])) for byte in text] == expected, text
+
+
+def test_structural_tags_that_say_two_things_of_one_text_tell_no_place() -> None:
+    tags = [Tag("<a>", JsonSchema({"type": kind}), "</a>") for kind in ("integer", "boolean")]
+    assert told(StructuralTag(AnyOf(tags)), "<a>", "1", "</a>") == [[], [], []]
+    assert told(StructuralTag({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": True}}), "[", "1") == [["#"], ["#"]]
+    assert places_of(COMPILER.compile(StructuralTag(Text()))) is None
 
 
 def told(source: Any, *pieces: str) -> list[list[str]]:
