@@ -14,6 +14,7 @@ from maskwright.constraints.front_ends.tags.tree import AnyOf, Repeat, Sequence,
 from maskwright.constraints.runtime.front_end import places_of
 
 from ..json_schema.test_places import EOS, SCHEMAS, place_of, steps_of, walk
+from .tool_cases import MARKED
 
 COMPILER = Compiler(Vocabulary([bytes([i]) for i in range(256)] + [None], eos_token_ids=[EOS]))
 NAMED = {
@@ -123,6 +124,14 @@ def test_an_answer_beside_tools_and_behind_reasoning_has_the_places_of_its_schem
     assert told(Reasoning(Tools(TOOLS, style="mistral", choice="required")), '<think>a</think>[TOOL_CALLS][{"name": "person", "arguments": ', '{"name":"', "A", '"') == [
         [], ["person#", "person#/properties/name"], ["person#/properties/name"], ["person#/properties/name"],
     ]  # fmt: skip
+
+
+def test_marks_that_are_special_tokens_are_told_by_their_spelling() -> None:
+    constraint = Compiler(MARKED).compile(Tools(TOOLS, style="mistral", choice="required"))
+    vocabulary, places = constraint.vocabulary, places_of(constraint)
+    assert places is not None and "[TOOL_CALLS]" in vocabulary.special_tokens
+    assert places.read(vocabulary.spellings[vocabulary.special_tokens["[TOOL_CALLS]"]] or b"") == ()
+    assert places.read(b'[{"name": "person", "arguments": {"name": "A') == ("person#", "person#/properties/name")
 
 
 def test_the_text_of_a_custom_tool_is_its_input() -> None:
