@@ -14,12 +14,13 @@ from typing import Any, Literal, Self, Unpack
 from .async_session import AsyncSession
 from .chat import Reply, reply_of
 from .constraint_choice import ConstraintOptions
-from .constraints import ToolStyle
+from .constraints import Compiler, ToolStyle, Vocabulary
 from .conversation import Message
-from .engine import EngineStatistics, Request, RequestOutput
+from .engine import EngineConfig, EngineFeatures, EngineStatistics, Request, RequestOutput
 from .engine import Event as EngineEvent
 from .engine.adapters.loaded import LoadedAdapter
 from .engine.errors import BudgetTooSmall
+from .engine.models.tokenizer import Tokenizer
 from .engine.search.beams import BeamSearch
 from .engine.search.particles import Particles
 from .engine.search.searches import Search
@@ -70,6 +71,31 @@ class AsyncLLM:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """See `LLM`, as for the four that follow."""
+        return self.llm.tokenizer
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its tokens as bytes."""
+        return self.llm.vocabulary
+
+    @property
+    def compiler(self) -> Compiler:
+        """Compiles constraints for this model."""
+        return self.llm.compiler
+
+    @property
+    def config(self) -> EngineConfig:
+        """The config in force."""
+        return self.llm.config
+
+    @property
+    def features(self) -> EngineFeatures:
+        """The features in force."""
+        return self.llm.features
 
     @property
     def default_sampling(self) -> SamplingParams:
