@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from maskwright import LLM, SamplingParams, SessionError
+from maskwright import SessionError
 from maskwright.driver import Driver
 from maskwright.fair_lock import FairLock
 
@@ -160,52 +160,3 @@ def test_who_waits_for_others_steps_unless_a_thread_is_there_for_that() -> None:
     assert not driver.step_for_all() and steps == 1
     assert [event.is_final for event in driver.step()] == [True]  # type: ignore[attr-defined]
     assert driver.step_for_all() and steps == 2
-
-
-SHORT = SamplingParams(max_tokens=8, ignore_eos=True, seed=1)
-CALLS: dict[str, Callable[[LLM], Any]] = {
-    "generate": lambda llm: llm.generate("x", sampling=SHORT),
-    "stream": lambda llm: list(llm.stream("x", sampling=SHORT)),
-    "stream_text": lambda llm: list(llm.stream_text("x", sampling=SHORT)),
-    "stream_tokens": lambda llm: list(llm.stream_tokens("x", sampling=SHORT)),
-    "chat": lambda llm: llm.chat("x", sampling=SHORT),
-    "stream_chat": lambda llm: list(llm.stream_chat("x", sampling=SHORT)),
-    "run_tools": lambda llm: llm.run_tools("x", tools=[{"name": "f", "parameters": {}}], tool_choice="none", sampling=SHORT),
-    "beam_search": lambda llm: llm.beam_search("x", width=2, sampling=SamplingParams(max_tokens=8)),
-    "particles": lambda llm: llm.particles("x", count=2, sampling=SamplingParams(max_tokens=8, seed=1)),
-    "open": lambda llm: list(llm.open("x", sampling=SHORT)),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call_takes_about_as_many_steps_beside_a_long_one(name: str, llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of its turns waits for one step of the other thread at most, so twelve turns see no more than twelve of them."""
-    engine, num_steps, is_over = llm.driver._engine, 0, threading.Event()
-    plain = engine.step
-
-    def step() -> Any:
-        nonlocal num_steps
-        num_steps += 1
-        begun.set()
-        return plain()
-
-    def ask_long() -> None:
-        while not is_over.is_set():
-            for _ in llm.stream_text("y", sampling=SamplingParams(max_tokens=300, ignore_eos=True, seed=2)):
-                if is_over.is_set():
-                    break
-
-    monkeypatch.setattr(engine, "step", step)
-    begun = threading.Event()
-    CALLS[name](llm)
-    alone, num_steps = num_steps, 0
-    begun.clear()
-    long = threading.Thread(target=ask_long)
-    long.start()
-    begun.wait()
-    before = num_steps
-    CALLS[name](llm)
-    beside = num_steps - before
-    is_over.set()
-    long.join()
-    assert alone > 0 and beside <= 2 * alone + 12
