@@ -209,8 +209,9 @@ def _listen(follower: Follower, team: weakref.ref[Team]) -> None:
     while True:
         try:
             answer = follower.hear()
-        except TimeoutError:  # then all are ended, and this one is heard to end
+        except TimeoutError:  # then all are ended, and this one is heard to end, if it can be
             lose(f"has given no sign of life for {follower.seconds:g} s (rank_seconds)")
+            follower.answers.put(None)
             continue
         if answer is None:
             break

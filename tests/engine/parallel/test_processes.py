@@ -100,7 +100,7 @@ def test_a_rank_that_has_nothing_to_answer_gives_signs_of_life(monkeypatch: pyte
     """Also while it imports what it needs, loads its share, or waits."""
     monkeypatch.setattr("maskwright.engine.parallel.team._SIGNS", 3000)
     follower = Follower(Rank(1, 2), 30.0)
-    for _ in range(500):
+    for _ in range(300):
         assert follower._connection.poll(PATIENCE) and follower._connection.recv_bytes() == b""
     follower.let_go()
     assert follower.hear() is None
