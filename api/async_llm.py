@@ -14,12 +14,13 @@ from typing import Any, Literal, Self, Unpack
 from .async_session import AsyncSession
 from .chat import Reply, reply_of
 from .constraint_choice import ConstraintOptions
-from .constraints import ToolStyle
+from .constraints import Compiler, ToolStyle, Vocabulary
 from .conversation import Message
-from .engine import EngineStatistics, Request, RequestOutput
+from .engine import EngineConfig, EngineFeatures, EngineStatistics, Request, RequestOutput
 from .engine import Event as EngineEvent
 from .engine.adapters.loaded import LoadedAdapter
 from .engine.errors import BudgetTooSmall
+from .engine.models.tokenizer import Tokenizer
 from .engine.search.beams import BeamSearch
 from .engine.search.particles import Particles
 from .engine.search.searches import Search
@@ -72,6 +73,31 @@ class AsyncLLM:
         await self.close()
 
     @property
+    def tokenizer(self) -> Tokenizer:
+        """See `LLM`, as for the four that follow."""
+        return self.llm.tokenizer
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its tokens as bytes."""
+        return self.llm.vocabulary
+
+    @property
+    def compiler(self) -> Compiler:
+        """Compiles constraints for this model."""
+        return self.llm.compiler
+
+    @property
+    def config(self) -> EngineConfig:
+        """The config in force."""
+        return self.llm.config
+
+    @property
+    def features(self) -> EngineFeatures:
+        """The features in force."""
+        return self.llm.features
+
+    @property
     def default_sampling(self) -> SamplingParams:
         """See `LLM.default_sampling`."""
         return self.llm.default_sampling
@@ -86,9 +112,9 @@ class AsyncLLM:
         """See `LLM.adapters`."""
         return self.llm.adapters
 
-    async def load_adapter(self, name: str, path: str | os.PathLike[str]) -> LoadedAdapter:
+    async def load_adapter(self, name: str, path: str | os.PathLike[str], *, replace: bool = False) -> LoadedAdapter:
         """See `LLM.load_adapter`."""
-        return await asyncio.to_thread(self.llm.load_adapter, name, path)
+        return await asyncio.to_thread(self.llm.load_adapter, name, path, replace=replace)
 
     async def unload_adapter(self, name: str, *, wait: bool = False) -> None:
         """See `LLM.unload_adapter`."""

@@ -154,9 +154,12 @@ class Driver:
         """An adapter out of its files, checked, while requests run. Raises AdapterError."""
         return self._engine.registry.read(path)
 
-    def load_adapter(self, name: str, adapter: Adapter) -> LoadedAdapter:
-        """Let requests ask for an adapter, from the next step on. Raises AdapterError."""
+    def load_adapter(self, name: str, adapter: Adapter, *, replace: bool = False) -> LoadedAdapter:
+        """Let requests ask for an adapter, from the next step on. replace: in place of the one of that name, if there is one.
+        Raises AdapterError, AdapterInUse while requests with the one to be replaced are not finished."""
         with self._lock:
+            if replace and name in self.adapters:
+                return self._engine.replace_adapter(name, adapter)
             return self._engine.load_adapter(name, adapter)
 
     def unload_adapter(self, name: str) -> None:
@@ -169,11 +172,14 @@ class Driver:
         with self._lock:
             self._engine.retire_adapter(name, is_leaving=is_leaving)
 
-    def step_for_all(self) -> None:
-        """Compute a step on behalf of a caller who waits for others to end; where somebody only steps, it is theirs to do."""
+    def step_for_all(self) -> bool:
+        """Compute a step on behalf of a caller who waits for others to end. False where somebody only steps: then it is theirs."""
         with self._lock:
-            if self._engine.has_work and not self._pushed:
+            if self._pushed:
+                return False
+            if self._engine.has_work:
                 self._step()
+            return True
 
     def scorer(self, max_contexts: int) -> Scorer:
         """See `LLM.scorer`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import fields
@@ -64,6 +65,7 @@ _OWN_OPTIONS = (  # of LLM itself
     "prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download", "adapters", "logits_processors",
     "stopping_criteria", "plugins",
 )  # fmt: skip
+POLL_SECONDS = 0.02  # between two looks whether requests that another thread steps have ended
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
 
@@ -173,16 +175,18 @@ class LLM:
         """The adapters that are loaded, by name."""
         return self.driver.adapters
 
-    def load_adapter(self, name: str, path: str | os.PathLike[str]) -> LoadedAdapter:
+    def load_adapter(self, name: str, path: str | os.PathLike[str], *, replace: bool = False) -> LoadedAdapter:
         """Load a LoRA adapter for requests that name it. Requests may run meanwhile.
 
         Args:
             name: what requests call it, as adapter=name.
             path: a folder of peft, or a GGUF file.
+            replace: the adapter of that name, if there is one. The name stands for one of the two all the time.
 
-        Raises AdapterError: it cannot be read or does not fit, the name is taken, or max_adapters are loaded.
+        Raises AdapterError: it cannot be read or does not fit, the name is taken, or max_adapters are loaded. AdapterInUse:
+        requests run with the one that is to be replaced.
         """
-        return self.driver.load_adapter(name, self.driver.read_adapter(path))
+        return self.driver.load_adapter(name, self.driver.read_adapter(path), replace=replace)
 
     def unload_adapter(self, name: str, *, wait: bool = False) -> None:
         """Forget an adapter. Raises AdapterInUse while requests run with it, and AdapterError where there is none of that name.
@@ -200,7 +204,8 @@ class LLM:
                 try:
                     return self.driver.unload_adapter(name)
                 except AdapterInUse:
-                    self.driver.step_for_all()
+                    if not self.driver.step_for_all():
+                        time.sleep(POLL_SECONDS)
         except BaseException:
             with suppress(AdapterError):
                 self.driver.retire_adapter(name, is_leaving=False)

@@ -33,7 +33,7 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
     """
     if not isinstance(name, str | os.PathLike):
         raise UsageError(f"a model is a folder or the name of one, not {type(name).__name__}")
-    folder = embedded_model() if name == EMBEDDED else Path(name).expanduser()
+    folder = embedded_model() if name == EMBEDDED else _path(name)
     if not folder.exists() and _could_be_repository(str(name)):
         folder = _repository(str(name), revision, download)
     elif revision is not None:
@@ -55,6 +55,16 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
     if not (folder / "config.json").is_file():
         raise ModelNotFound(str(name), f"{folder} is not a model folder, it has no config.json")
     return folder
+
+
+def _path(name: str | os.PathLike[str]) -> Path:
+    """A name as a path that can be looked for. Raises ModelNotFound where it is too long, or the home of nobody, ..."""
+    try:
+        path = Path(name).expanduser()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ModelNotFound(f"{name!s:.80}", f"it cannot be looked for: {getattr(error, 'strerror', None) or error}") from None
+    return path
 
 
 def _could_be_repository(name: str) -> bool:

@@ -21,13 +21,14 @@ from .constraints.front_ends.tags.styles import style_of_template
 from .constraints.runtime.healed import HealedConstraint
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
+from .engine.errors import ModelFolderError
 from .engine.kv_cache.prefix_tree import common_length
 from .engine.limits import Limits
 from .engine.models.tokenizer import Tokenizer
 from .engine.requests.prompt_tokens import prompt_tokens
 from .engine.search.searches import Search
 from .engine.sessions.snapshot import Snapshot
-from .errors import UsageError
+from .errors import MaskwrightError, UsageError
 from .field_details import strain_text
 from .kernels.sampler.parameters import FILTERS
 from .outputs import GenerationOutput, Usage
@@ -153,7 +154,7 @@ class Planner:
         self.style = style if style != "auto" else _style_of(folder)
         self.tool_style = None if self.style == "task" else style_of_template(tokenizer.chat_template)
         self.has_tool_role = self.style != "task"  # whether templates know calls and their results; the embedded model does not
-        self.default_sampling = recommended_sampling(_read_json(folder / "generation_config.json"))
+        self.default_sampling = _recommended(folder / "generation_config.json")
 
     def plan_all(
         self,
@@ -390,6 +391,13 @@ def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:
         return SamplingParams(temperature=0.0, **penalty)
     filters = {name: given[name] for name in ("temperature", *FILTERS, "typical_p") if name in given}
     return SamplingParams(**filters, **penalty)
+
+
+def _recommended(path: Path) -> SamplingParams:
+    try:
+        return recommended_sampling(_read_json(path))
+    except MaskwrightError as error:
+        raise ModelFolderError(f"{path}: {error}") from None
 
 
 def _style_of(folder: Path) -> Literal["task", "plain"]:

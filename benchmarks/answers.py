@@ -24,10 +24,10 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Protocol
 
-from answer_engines import FREE, PARTICLES, SETTINGS, Answer, Decoding, Engines
+from answer_engines import FREE, OTHERS, PARTICLES, SETTINGS, Answer, Decoding, Engines
 from bfcl_tasks import SETS, bfcl
 from free_replies import Read, read_reply
-from result_files import result_file
+from result_files import require, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -36,6 +36,7 @@ from maskwright.cli.bench.answer_tasks import classification, extraction
 PIECE = 24  # tasks that are answered and written down together
 KINDS = ("extraction", "classification", *(f"bfcl {kind}" for kind in SETS))
 KEY = ("setting", "kind", "decoding", "start", "tasks")  # of a piece
+NEEDS = dict(zip(OTHERS[1:], (["llguidance"], ["xgrammar"], ["xllamacpp"]), strict=True))  # modules, by setting
 COLUMNS = ("set", "setting", "fields", "exact", "no answer", "nats/token", "nats taken", "tokens", "computed", "s")
 
 
@@ -202,6 +203,7 @@ def main() -> None:
     parser.add_argument("--out", type=result_file, metavar="FILE.json", help="results; those that are there already are kept")
     parser.add_argument("--merge", nargs="+", type=Path, default=(), metavar="FILE.json", help="take pieces of other runs first")
     arguments = parser.parse_args()
+    require([module for setting in arguments.settings for module in NEEDS.get(setting, ())], option="--settings")
     pieces = Pieces(arguments.out, Path(arguments.model).name, arguments.note)
     for path in arguments.merge:
         pieces.merge(path)

@@ -32,7 +32,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from masks import read_cases
 from numpy.typing import NDArray
-from result_files import result_file
+from result_files import require_engines, result_file
 
 BATCHES, DRAFTS, STEPS = (1, 64, 256), 3, 400
 END = "<|end of the benchmark's texts|>"
@@ -177,6 +177,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=result_file)
     options = parser.parse_args()
+    require_engines(["vllm", "xgrammar", "llguidance"])
 
     from transformers import AutoTokenizer
 

@@ -17,12 +17,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jsonschema_rs
 import numpy as np
 from random_walks import one_of
+from result_files import optional
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
+
+jsonschema_rs = optional("jsonschema_rs")
 
 ATOMS = ["[A-Z]", "[a-z]", r"\d", r"\w", r"\s", "[^a-zA-Z0-9]", "[!-/]", "é", "ab", "-", "@", "[0-9a-f]"]
 WHOLE = [

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from result_files import result_file
+from result_files import require_engines, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -359,6 +359,7 @@ def main() -> None:
         return maskwright_worker(options.model, options.threads, options.batch_size)
     if options.worker == "llama.cpp":
         return llama_cpp_worker(options.model, options.threads, options.decode_threads, options.poll, options.batch_size)
+    require_engines(ENGINES)
     results, where = {}, environment(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         for name, path in files(options, Path(folder)):

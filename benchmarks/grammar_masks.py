@@ -21,7 +21,7 @@ from typing import Any
 
 from engines import load_tokenizer
 from masks import CURVE, machine, measure, print_table, summarise
-from result_files import result_file
+from result_files import require_engines, result_file
 
 FOLDER = Path(__file__).with_name("grammars")
 LANGUAGES = {"json": "JSON", "sql": "SQL", "c": "C", "python": "Python"}
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
     parser.add_argument("--out", type=result_file, help="write all figures here as JSON")
     arguments = parser.parse_args()
+    require_engines(arguments.engines, option="--engines")
     arguments.walks = 0
     arguments.batch = arguments.rounds * len(arguments.languages)
     tokenizer = load_tokenizer(arguments.tokenizer)

@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from engines import load_tokenizer
+from result_files import optional
 
 from maskwright.constraints import Compiler, JsonSchema, Vocabulary
+
+psutil = optional("psutil")
 
 MASKING, COMPILING, SECONDS = 4, 2, 2.0
 

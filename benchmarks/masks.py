@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 from engines import ENGINES, load_tokenizer, percentiles
-from result_files import result_file
+from result_files import require_engines, result_file
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -249,6 +249,7 @@ def main() -> None:
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
     parser.add_argument("--out", type=result_file, help="write all figures here as JSON")
     arguments = parser.parse_args()
+    require_engines(arguments.engines, option="--engines")
     tokenizer = load_tokenizer(arguments.tokenizer)
 
     def encode(text: str) -> list[int]:

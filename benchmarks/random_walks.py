@@ -28,19 +28,20 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import jsonschema_rs
 import numpy as np
 from jsonschema_specifications import REGISTRY
 from numpy.typing import NDArray
 from referencing import Resource
 from referencing.jsonschema import DRAFT202012
-from result_files import result_file
+from result_files import optional, result_file
 from schema_coverage import Case, read_remotes, read_schemas, read_suite
 from transformers import AutoTokenizer
 from workers import TimeUp
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSchema, Vocabulary
 from maskwright.constraints.base.errors import ConstraintLimit
+
+jsonschema_rs = optional("jsonschema_rs")
 
 SLACKS = (0, 1, 5, 50, None)
 FREE_TOKENS = 60  # of a walk without a budget, before it is brought home

@@ -1,12 +1,13 @@
-"""What a benchmark must know before it runs: whether its results can be written, and whether they can be drawn."""
+"""What a benchmark must know before it runs: whether its results can be written and drawn, and what it compares is there."""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,32 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
+
+
+MODULES = {  # of engines, by the names that benchmarks have for them
+    "llguidance": "llguidance", "xgrammar": "xgrammar", "xgrammar-compliant": "xgrammar", "outlines-core": "outlines_core",
+    "glrmask": "glrmask", "maskforge": "maskforge", "llama.cpp": "xllamacpp", "vllm": "vllm",
+}  # fmt: skip
+
+
+def optional(module: str) -> Any:
+    """A module that Maskwright does without. Ends the program with a message where it is not installed."""
+    require([module])
+    return import_module(module)
+
+
+def require(modules: Iterable[str], *, option: str = "") -> None:
+    """End the program with a message where modules are not installed. option: the one by which they may be left out."""
+    missing = sorted({module for module in modules if find_spec(module) is None})
+    if missing:
+        packages = " ".join(module.replace("_", "-") for module in missing)
+        otherwise = f", or leave it out with {option}" if option else ""
+        raise SystemExit(f"error: this needs {', '.join(missing)} (pip install {packages}){otherwise}")
+
+
+def require_engines(names: Iterable[str], *, option: str = "") -> None:
+    """The same for engines, by the names that benchmarks have for them."""
+    require([MODULES[name] for name in names if name in MODULES], option=option)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from typing import Any
 
 from acceptors import ACCEPTORS, Acceptor, Accepts, Declined, Question
 from engines import percentiles
-from result_files import result_file
+from result_files import require_engines, result_file
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -390,6 +390,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.suite and not arguments.schemas:
         parser.error("give --suite, --schemas, or both")
+    require_engines(arguments.engines, option="--engines")
     console = Console(width=170)
     engines = {key: ACCEPTORS[key]() for key in arguments.engines}
     about = {"date": date.today().isoformat(), "machine": platform.processor() or platform.machine(),

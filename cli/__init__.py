@@ -7,14 +7,19 @@ user got wrong becomes one line on stderr, with the place in a grammar below it,
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 INCOMPLETE, WRONG_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -157,6 +162,11 @@ def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code."""
     try:
         code = app(list(arguments), prog_name="maskwright", standalone_mode=False)
+        if sys.stdout is not None:  # closed by the shell, as with `>&-`
+            sys.stdout.flush()
+    except BrokenPipeError:  # who read the output has gone, as `head` does; within a command typer sees to it, in the same way
+        _write_no_more()
+        return INCOMPLETE
     except Exception as error:
         message = _explanation(error)
         if message is None:
@@ -166,6 +176,12 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _write_no_more() -> None:
+    """What is still to be written to standard output is dropped, at the end of the process too."""
+    with suppress(OSError, ValueError):  # there is no file behind it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(command: Any, context: typer.Context) -> None:
@@ -178,6 +194,9 @@ def _explanation(error: Exception) -> str | None:
     """One line about an error that is the user's to mend, and below it the place, where it shows one; None for a defect of ours."""
     if hasattr(error, "format_message"):  # what typer finds wrong with the arguments
         return str(error.format_message()) or "missing command; see maskwright --help"
+    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        _write_no_more()
+        return f"the output cannot be written: {error.strerror}"
     from .known_errors import KNOWN_ERRORS
 
     if not isinstance(error, KNOWN_ERRORS):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from ..plugins import named_object
 from ..sampling import SamplingParams
 from ..tool_loop import Replied, ToolEnded, ToolsDone
 from ..tools import unique_tools
+from .inputs import is_terminal, piped_lines
 from .model_options import (
     CONSTRAINT,
     SAMPLING,
@@ -130,12 +131,13 @@ class Conversation:
 
 def _lines() -> Iterator[str]:
     """What the user says, up to an empty line or the end of input."""
-    is_terminal = sys.stdin.isatty()
-    while True:
-        try:
-            line = notices.input("[bold]> [/]") if is_terminal else sys.stdin.readline()
-        except EOFError:
-            return
+    for line in _typed_lines() if is_terminal() else piped_lines():
         if not line.strip():
             return
         yield line.strip()
+
+
+def _typed_lines() -> Iterator[str]:
+    with suppress(EOFError):
+        while True:
+            yield notices.input("[bold]> [/]")

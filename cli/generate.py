@@ -24,7 +24,7 @@ from ..outputs import GenerationOutput
 from ..pieces import TokenPiece
 from ..sampling import SamplingParams
 from . import show
-from .inputs import read_prompts
+from .inputs import STANDARD, read_prompts
 from .model_options import (
     CONSTRAINT,
     OUTPUT,
@@ -199,7 +199,7 @@ def _coloured(events: Iterator[TokenPiece | Done]) -> GenerationOutput:
 
 @contextmanager
 def _opened(path: Path | None) -> Iterator[TextIO]:
-    if path is None:
+    if path is None or path == STANDARD:
         yield sys.stdout
         return
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from ..constraints.lab.grammar_file import GRAMMAR_LANGUAGES, GrammarFile, langu
 from ..errors import UsageError
 from ..plugins import named_object
 
+STANDARD = Path("-")  # in place of a file: standard input, or output
+
 
 def read_text(path: Path, option: str) -> str:
-    """The text of a file, without a byte order mark. Raises UsageError naming the option."""
+    """The text of a file, "-" for standard input, without a byte order mark. Raises UsageError naming the option."""
+    if path == STANDARD:
+        return "".join(piped_lines()).removeprefix("\ufeff")
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -25,6 +30,19 @@ def read_text(path: Path, option: str) -> str:
         if path.read_bytes().startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise UsageError(f"{option} {path}: this is UTF-16 text; save it as UTF-8") from None
         raise UsageError(f"{option} {path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+
+
+def piped_lines() -> Iterator[str]:
+    """Standard input, line by line; nothing where the shell has closed it, as with `<&-`. Raises UsageError where it is no text."""
+    try:
+        yield from iter(sys.stdin.readline, "") if sys.stdin is not None else ()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input: not {error.encoding} text ({error.reason} at byte {error.start})") from None
+
+
+def is_terminal() -> bool:
+    """Whether somebody types what standard input gives."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def read_schema(name: str) -> Any:
@@ -54,7 +72,7 @@ def grammar_file(name: str, option: str, language: str | None = None, start: str
     """A grammar file, or a grammar that ships in the package, by its name. A file of that name is preferred."""
     if name in grammars.names() and not Path(name).is_file():
         return GrammarFile.named(grammars.path(name).name, grammars.text(name), None, start)
-    if not Path(name).exists():
+    if Path(name) != STANDARD and not Path(name).exists():
         known = ", ".join(grammars.names())
         raise UsageError(f"{option} {name}: there is no such file, nor a grammar of that name ({known})")
     return GrammarFile.named(name, read_text(Path(name), option), language, start)
@@ -69,9 +87,9 @@ def read_prompts(prompt: str | None, prompt_file: Path | None) -> list[str]:
         if not lines:
             raise UsageError(f"--prompt-file {prompt_file}: there is no prompt in it")
         return lines
-    if prompt is None and sys.stdin.isatty():
+    if prompt is None and is_terminal():
         raise UsageError("there is no prompt: give one, or --prompt-file, or pipe it in")
-    text = sys.stdin.read().strip() if prompt is None else prompt
+    text = "".join(piped_lines()).strip() if prompt is None else prompt
     if not text:
         raise UsageError("the prompt is empty")
     return [text]

@@ -58,6 +58,7 @@ class EngineConfig(NamedOptions):
     kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
     cpu_offload_gb: float = 0.0  # of layers that stay in host memory and come to the GPU when they are needed
     tensor_parallel: int = 1  # GPUs, or processes on a CPU, that compute every layer together, each with a share of it
+    rank_seconds: float = 30.0  # without a sign of life from one of those processes, after which all of them are ended
     max_adapters: int = 8  # LoRA adapters that may be loaded at once; they take memory when they are. 0: none may
     max_adapter_rank: int = 64  # the highest rank of their matrices
     threads: int | None = None  # CPU threads of a step; None: one for a small model, else as PyTorch is set
@@ -76,6 +77,7 @@ class EngineConfig(NamedOptions):
             )
         _require_fraction("kv_memory_fraction", self.kv_memory_fraction)
         _require_size("cpu_offload_gb", self.cpu_offload_gb)
+        _require_seconds("rank_seconds", self.rank_seconds)
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
         named: dict[str, Collection[str]] = {
@@ -265,6 +267,11 @@ def _require_positive(name: str, value: int | None) -> None:
 def _require_size(name: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
         raise ConfigError(f"{name} must be a number of gigabytes, 0 or more, got {value!r}")
+
+
+def _require_seconds(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < 1e6:
+        raise ConfigError(f"{name} must be a number of seconds, 1 or more, got {value!r}")
 
 
 def _require_fraction(name: str, value: float | None) -> None:

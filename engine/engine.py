@@ -222,6 +222,11 @@ class Engine:
         self.settle()
         return self.registry.load(name, adapter)
 
+    def replace_adapter(self, name: str, adapter: Adapter) -> LoadedAdapter:
+        """Have a name stand for another adapter from now on. Raises as `unload_adapter`, and where there is no memory for it."""
+        self.settle()
+        return self.registry.replace(name, adapter, (sequence.adapter for sequence in self._roster.unfinished()))
+
     def unload_adapter(self, name: str) -> None:
         """Forget an adapter and free its slot. Raises AdapterInUse while requests with it are not finished, AdapterError for a name
         that there is not."""

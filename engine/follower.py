@@ -26,6 +26,7 @@ from .parallel.messages import (
     Move,
     Order,
     Room,
+    Sending,
     Start,
     Step,
     receive,
@@ -36,9 +37,21 @@ from .sharding.peers import Peers
 from .steps.runner import ModelRunner
 
 
-def main(fd: int) -> None:
-    """`fd` is the socket to rank 0. When it is closed, by whatever end of rank 0, this process ends at once."""
-    connection, orders = Connection(fd), queue.SimpleQueue[Order]()
+class Voice:
+    """The end of a connection on which another thread gives signs of life."""
+
+    def __init__(self, connection: Connection, turn: threading.Lock) -> None:
+        self._connection, self._turn = connection, turn
+
+    def send_bytes(self, buf: bytes, /) -> None:
+        with self._turn:
+            self._connection.send_bytes(buf)
+
+
+def main(connection: Connection, turn: threading.Lock) -> None:
+    """The connection to rank 0, and whose turn it is to speak on it (`follow.py`). When it is closed, by whatever end of rank 0,
+    this process ends at once."""
+    orders, voice = queue.SimpleQueue[Order](), Voice(connection, turn)
 
     def listen() -> None:
         try:
@@ -52,12 +65,12 @@ def main(fd: int) -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     try:
-        rank = FollowingRank(orders.get(), connection)
+        rank = FollowingRank(orders.get(), voice)
         while True:
             rank.do(orders.get())
     except Exception as error:
         traceback.print_exc()
-        send(connection, Failed(_sendable(error)))
+        send(voice, Failed(_sendable(error)))
     os._exit(1)
 
 
@@ -66,7 +79,7 @@ class FollowingRank:
 
     _runner: ModelRunner
 
-    def __init__(self, start: Order, connection: Connection) -> None:
+    def __init__(self, start: Order, connection: Sending) -> None:
         assert isinstance(start, Start), "it comes first"
         self._connection, self._peers = connection, Peers(start.rank)
         self._device = device_of_rank(start.config, start.rank.number)

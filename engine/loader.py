@@ -57,12 +57,8 @@ def load(
     stopping_criteria: tuple[StoppingCriterion, ...] = (),
 ) -> Loaded:
     """Load the model that `config` names, and adapters. Raises ConfigError (one line, naming file or setting) when it cannot."""
-    spec = _quantized(read_spec(config.model), config)
-    resolved = resolve(config, spec)
     features = features or EngineFeatures()
-    _check_together(resolved, features)
-    if resolved.tensor_parallel > 1:
-        check_sharing(spec, resolved.tensor_parallel)  # what is refused is told before ranks are started
+    spec, resolved = checked(config, features)
     with team_of(resolved, spec) as team:
         tokenizer = load_tokenizer(resolved.model, spec)
         slots = slots_of(resolved, spec, team)
@@ -80,6 +76,16 @@ def load(
             logits_processors=logits_processors, stopping_criteria=stopping_criteria,
         )  # fmt: skip
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
+
+
+def checked(config: EngineConfig, features: EngineFeatures) -> tuple[ModelInfo, EngineConfig]:
+    """What the model is, and the config resolved. Raises ConfigError for all that is refused before anything is loaded."""
+    spec = _quantized(read_spec(config.model), config)
+    resolved = resolve(config, spec)
+    _check_together(resolved, features)
+    if resolved.tensor_parallel > 1:
+        check_sharing(spec, resolved.tensor_parallel)
+    return spec, resolved
 
 
 def _check_together(config: EngineConfig, features: EngineFeatures) -> None:

@@ -17,7 +17,7 @@ from ..sampling import SamplingParams
 from .config import EngineConfig
 from .engine import Engine
 from .features import EngineFeatures
-from .loader import load
+from .loader import checked, load
 from .requests.output import RequestOutput
 from .requests.request import Request
 from .steps.runner import Packing
@@ -60,6 +60,7 @@ def verify_parallel(
     a prompt that does not fit.
     """
     config = replace(config, dtype="float32", products="float32" if config.products == "auto" else config.products)
+    checked(config, features)  # what several devices cannot do is told before one has done it
     texts, expected, of_one = _on_one_device(replace(config, tensor_parallel=1), prompts, max_tokens)
     read = [(*text, *answer) for text, answer in zip(texts, expected, strict=True)]
     with _engine(config, features) as (engine, _):

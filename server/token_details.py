@@ -88,6 +88,7 @@ class DetailReader:
     ) -> None:
         """canonical: the pairs of the model's tokenizer, for requests that keep to its spelling."""
         self._constraint, self._tokens, self._num_candidates = constraint, vocabulary.tokens, num_candidates
+        self._spellings = vocabulary.spellings
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._state = None if constraint is None else constraint.advance_bytes(constraint.start(), request.begun)
         self._places = None if constraint is None else places_of(constraint)
@@ -114,7 +115,7 @@ class DetailReader:
             "num_allowed": record.num_allowed,
             "probability": _probability(record.logprob),
             "kept_mass": None if record.kept_mass is None else round(record.kept_mass, DECIMALS),
-            "paths": [] if self._places is None else list(self._places.read(self._tokens[record.token_id] or b"")),
+            "paths": self._paths(record.token_id),
             "candidates": candidates,
         }
         self._num_left, self._before = self._num_left - 1, record.token_id
@@ -123,6 +124,12 @@ class DetailReader:
         if self._steering is not None:
             self._steering.take(record.token_id, self._state, self._constraint.min_tokens(self._state), self._num_left)
         return details
+
+    def _paths(self, token_id: int) -> list[str]:
+        """Marks of calls and tags may be special tokens, which are no text, but part of the constraint."""
+        if self._places is None or token_id in self._extra_end_ids:
+            return []
+        return list(self._places.read(self._spellings[token_id] or b""))
 
     def _kind(self, record: TokenRecord) -> str:
         data = self._tokens[record.token_id] or b""

@@ -69,8 +69,9 @@ class FrontEnd(ABC):
         """The constraint with what its grammar does not say. compiled: compiles a part of it, without keeping it."""
         return constraint
 
-    def places(self, limits: Limits) -> Places | None:
-        """Follows a text and tells the places in the source that its bytes belong to; None where these are not known."""
+    def places(self, constraint: Constraint) -> Places | None:
+        """Follows a text and tells the places in the source that its bytes belong to; None where these are not known.
+        constraint: as for `values`."""
         return None
 
     def values(self, constraint: Constraint) -> Values | None:
@@ -112,12 +113,12 @@ def front_end_of(source: Source) -> FrontEnd:
 
 
 def places_of(constraint: Constraint) -> Places | None:
-    """Follows a text from its beginning; None for a constraint without known places: those of a schema are known."""
+    """Follows a text from its beginning; None for a constraint without known places: those of schemas and of tools are known."""
     if isinstance(constraint, HealedConstraint):
         inner = places_of(constraint.unbudgeted)
         return inner if inner is None or constraint.begun else PlacesBehind(inner, len(constraint.owed))
     source = constraint.source
-    return source.places(constraint.limits) if isinstance(source, FrontEnd) else None
+    return source.places(constraint) if isinstance(source, FrontEnd) else None
 
 
 def values_of(constraint: Any) -> Values | None:

@@ -139,17 +139,42 @@ class JsonValues:
         self._frames.append(_Frame(OpenValue(self._num_read, kind, path), 0 if kind == "array" else None))
 
 
+class Segments:
+    """Follows a reply with parts, and knows which part each byte is certain to be of."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        self._constraint: Constraint = getattr(constraint, "unbudgeted", constraint)
+        self._state = self._constraint.start()
+        self.last: Segment | None = None  # what was read last is certain to be a part of
+        self._held = b""  # bytes of which it is not certain yet what they are
+
+    def fork(self) -> Segments:
+        child = Segments.__new__(Segments)
+        child._constraint, child._state, child.last, child._held = self._constraint, self._state, self.last, self._held
+        return child
+
+    def read(self, byte: int) -> bytes | None:
+        """The bytes that are certain, with this one, to be of `last`. None for a byte that cannot come."""
+        after, told = self._constraint.step(self._state, byte)
+        if after is None:
+            return None
+        self._state = after
+        found = {_bare(each) if isinstance(each, Segment) else TEXT for each in told}
+        if len(found) > 1 and self.last not in found:
+            self._held += bytes([byte])
+            return b""
+        self.last = self.last if self.last in found else next(iter(found))
+        data, self._held = self._held + bytes([byte]), b""
+        return data
+
+
 class SegmentedValues:
     """Follows a reply with parts: the values of calls, and of its text where that is JSON. Other text has no values."""
 
     def __init__(self, constraint: Constraint, is_text_json: bool) -> None:
-        self._constraint: Constraint = getattr(constraint, "unbudgeted", constraint)
-        self._is_text_json = is_text_json
-        self._state = self._constraint.start()
+        self._segments, self._is_text_json = Segments(constraint), is_text_json
         self._num_read = self.num_calls = 0  # num_calls: calls that are over
-        self._segment: Segment | None = None  # what was read last is certain to be a part of
         self._inside: JsonValues | OpenValue | None = None
-        self._held = b""  # bytes of which it is not certain yet what they are
 
     @property
     def open(self) -> Sequence[OpenValue]:
@@ -157,33 +182,24 @@ class SegmentedValues:
         return inside.open if isinstance(inside, JsonValues) else () if inside is None else (inside,)
 
     def fork(self) -> SegmentedValues:
-        child = SegmentedValues(self._constraint, self._is_text_json)
-        child._state, child._num_read, child._segment, child._held = self._state, self._num_read, self._segment, self._held
-        child.num_calls = self.num_calls
+        child = SegmentedValues.__new__(SegmentedValues)
+        child._segments, child._is_text_json = self._segments.fork(), self._is_text_json
+        child._num_read, child.num_calls = self._num_read, self.num_calls
         child._inside = self._inside.fork() if isinstance(self._inside, JsonValues) else self._inside
         return child
 
     def read(self, data: bytes) -> None:
         for byte in data:
-            after, found = self._constraint.step(self._state, byte)
-            if after is None:
+            before, certain = self._segments.last, self._segments.read(byte)
+            if certain is None:
                 return
-            self._state = after
-            self._take(byte, {_bare(each) if isinstance(each, Segment) else TEXT for each in found})
             self._num_read += 1
-
-    def _take(self, byte: int, found: set[Segment]) -> None:
-        """Take a byte of one of these segments."""
-        if len(found) > 1 and self._segment not in found:
-            self._held += bytes([byte])
-            return
-        segment = self._segment if self._segment in found else next(iter(found))
-        data, self._held = self._held + bytes([byte]), b""
-        if segment != self._segment:
-            self.num_calls += segment.role == "close call"
-            self._segment, self._inside = segment, self._values_of(segment, self._num_read + 1 - len(data))
-        if isinstance(self._inside, JsonValues):
-            self._inside.read(data)
+            segment = self._segments.last
+            if segment is not None and segment != before:
+                self.num_calls += segment.role == "close call"
+                self._inside = self._values_of(segment, self._num_read - len(certain))
+            if isinstance(self._inside, JsonValues):
+                self._inside.read(certain)
 
     def _values_of(self, segment: Segment, start: int) -> JsonValues | OpenValue | None:
         """What a segment that begins has inside."""

@@ -42,20 +42,21 @@ class AdapterRegistry:
             raise AdapterError(f"an adapter's name is a str of 1 to 256 characters without spaces, not {name!r:.80}")
         if name in self._loaded:
             raise AdapterError(f'an adapter "{name}" is loaded; unload it first, or take another name')
-        slot = self.slots.load(adapter)
-        loaded = LoadedAdapter(name, adapter.path, adapter.rank, adapter.num_parameters, adapter.fingerprint, slot)
-        self._loaded[name] = loaded
-        return loaded
+        return self._load(name, adapter)
+
+    def replace(self, name: str, adapter: Adapter, users: Iterable[LoadedAdapter | None]) -> LoadedAdapter:
+        """Have a name stand for another adapter, without a moment in which it stands for none. Raises as `unload` does."""
+        self.slots.free(self._unused(name, users).slot)
+        try:
+            return self._load(name, adapter)
+        except AdapterError:  # no memory for it, where the old one is no more either
+            self._forget(name)
+            raise
 
     def unload(self, name: str, users: Iterable[LoadedAdapter | None]) -> None:
         """Forget an adapter. users: those of all unfinished requests. Raises AdapterInUse, and AdapterError for an unknown name."""
-        loaded = self._named(name)
-        num_users = sum(user is loaded for user in users)
-        if num_users:
-            raise AdapterInUse(name, num_users)
-        self.slots.free(loaded.slot)
-        del self._loaded[name]
-        self._leaving.discard(name)
+        self.slots.free(self._unused(name, users).slot)
+        self._forget(name)
 
     def retire(self, name: str, *, is_leaving: bool) -> None:
         """Refuse new requests for an adapter that is to be unloaded, or take them again. Raises AdapterError."""
@@ -69,6 +70,23 @@ class AdapterRegistry:
         if name in self._leaving:
             raise RequestError(f'adapter "{name}" is being unloaded').about("adapter")
         return self._loaded[name]
+
+    def _load(self, name: str, adapter: Adapter) -> LoadedAdapter:
+        slot = self.slots.load(adapter)
+        loaded = LoadedAdapter(name, adapter.path, adapter.rank, adapter.num_parameters, adapter.fingerprint, slot)
+        self._loaded[name] = loaded
+        return loaded
+
+    def _forget(self, name: str) -> None:
+        del self._loaded[name]
+        self._leaving.discard(name)
+
+    def _unused(self, name: str, users: Iterable[LoadedAdapter | None]) -> LoadedAdapter:
+        loaded = self._named(name)
+        num_users = sum(user is loaded for user in users)
+        if num_users:
+            raise AdapterInUse(name, num_users)
+        return loaded
 
     def _named(self, name: str) -> LoadedAdapter:
         if name not in self._loaded:

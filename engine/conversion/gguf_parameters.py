@@ -21,10 +21,11 @@ ARCHITECTURES: Mapping[str, str] = {
     "Phi3ForCausalLM": "phi3", "Starcoder2ForCausalLM": "starcoder2", "CohereForCausalLM": "command-r",
     "Cohere2ForCausalLM": "cohere2", "DeepseekV2ForCausalLM": "deepseek2", "DeepseekV3ForCausalLM": "deepseek2",
     "GemmaForCausalLM": "gemma", "SmolLM3ForCausalLM": "smollm3", "Glm4ForCausalLM": "glm4", "Qwen2MoeForCausalLM": "qwen2moe",
-    "Ministral3ForCausalLM": "mistral3",
+    "Ministral3ForCausalLM": "mistral3", "Olmo2ForCausalLM": "olmo2", "Olmo3ForCausalLM": "olmo2",
+    "Exaone4ForCausalLM": "exaone4",
 }  # fmt: skip
-WINDOWED = frozenset({"gemma2", "gemma3", "phi3", "starcoder2", "cohere2"})  # architectures that have a key for windows
-_PERIODS = {"gemma3": 6, "cohere2": 4}  # the last of so many layers sees everything, where no key says otherwise
+WINDOWED = frozenset({"gemma2", "gemma3", "phi3", "starcoder2", "cohere2", "olmo2", "exaone4"})  # those that have a key for windows
+_PERIODS = {"gemma3": 6, "cohere2": 4, "olmo2": 4, "exaone4": 4}  # the last of so many layers sees all, where no key says otherwise
 _SOFTMAX, _SIGMOID = 1, 2  # of gguf.ExpertGatingFuncType
 _OF_FILES = ("architecture", "dtype", "eos_token_ids", "prefix", "ignored", "names", "ropes", "is_rope_interleaved")
 

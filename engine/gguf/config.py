@@ -360,6 +360,35 @@ def _phi3(parameters: Parameters) -> Config:
     return {"architectures": ["Phi3ForCausalLM"], "sliding_window": window}
 
 
+def _olmo2(parameters: Parameters) -> Config:
+    """OLMo 2; with a window, OLMo 3."""
+    window = parameters.integer_if_any("attention.sliding_window")
+    if window is None:
+        return {"architectures": ["Olmo2ForCausalLM"]}
+    base = parameters.number("rope.freq_base", 10_000.0)
+    turned = {
+        "full_attention": {**(_rope_scaling(parameters) or {}), "rope_theta": base},
+        "sliding_attention": {"rope_theta": parameters.number("rope.freq_base_swa", base)},
+    }
+    return {
+        "architectures": ["Olmo3ForCausalLM"],
+        "sliding_window": window,
+        "layer_types": _layer_types(parameters, 4),
+        "rope_parameters": turned,
+    }
+
+
+def _exaone4(parameters: Parameters) -> Config:
+    """Which layers slide is known of the model of 64 layers, where no key says it."""
+    window = parameters.integer_if_any("attention.sliding_window")
+    slides = window is not None or parameters.integer("block_count") == 64
+    return {
+        "architectures": ["Exaone4ForCausalLM"],
+        "sliding_window": (window or 4096) if slides else None,
+        "layer_types": _layer_types(parameters, 4) if slides else None,
+    }
+
+
 def _starcoder2(parameters: Parameters) -> Config:
     return {
         "architectures": ["Starcoder2ForCausalLM"],
@@ -445,6 +474,8 @@ ARCHITECTURES: Mapping[str, Callable[[Parameters], Config]] = {
     "gemma2": _gemma2,
     "gemma3": _gemma3,
     "phi3": _phi3,
+    "olmo2": _olmo2,
+    "exaone4": _exaone4,
     "starcoder2": _starcoder2,
     "command-r": _command_r,
     "cohere2": _cohere2,

@@ -100,7 +100,7 @@ class Names:
     expert: tuple[str, str, str] = ("mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj", "mlp.experts.{}.down_proj")
     stacked_experts: str | None = None  # all experts in two transposed tensors of this prefix (Llama 4)
     shared: str = "mlp.shared_experts"
-    after_attention: str = "post_attention_layernorm"  # the three norms of a sandwich behind its first
+    after_attention: str = "post_attention_layernorm"  # the three norms of a sandwich behind its first; two of them in "post"
     mlp_norm: str = "pre_feedforward_layernorm"
     after_mlp: str = "post_feedforward_layernorm"
 
@@ -116,7 +116,8 @@ class ModelSpec(ModelInfo):
     num_kv_heads: int
     head_dim: int
     norm: NormSpec
-    block: Literal["sequential", "sandwich", "parallel"] = "sequential"  # norms before; before and after; one for both
+    # norms before attention and MLP; before and after; one before both; after
+    block: Literal["sequential", "sandwich", "parallel", "post"] = "sequential"
     activation: str = "silu"
     is_gated: bool = True  # the MLP multiplies a gate
     ropes: tuple[RopeSpec, ...]
@@ -124,7 +125,8 @@ class ModelSpec(ModelInfo):
     is_rope_interleaved: bool = False  # dimension 2i turns with 2i + 1, not i with i + dim / 2
     windows: tuple[Window, ...]  # per layer: how far back a query sees
     scoring: Scoring = field(default_factory=Scoring)
-    qk_norm: Literal["head", "heads", "after_rope"] | None = None  # one weight for all heads, one each, none but later
+    # one weight for all heads; one each; all heads as one vector; no weight, but later
+    qk_norm: Literal["head", "heads", "joint", "after_rope"] | None = None
     has_qkv_bias: bool = False
     has_output_bias: bool = False  # of the attention's output projection
     has_mlp_bias: bool = False

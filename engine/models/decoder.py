@@ -28,7 +28,7 @@ from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import Portion, head_name
 from .linear import Adapt, DenseLinears, Linear, Linears
-from .modules import Experts, Mlp, Norm, Rotation
+from .modules import Experts, JointNorm, MeanSquares, Mlp, Norm, Rotation, Unnormed
 from .packed_linear import PackedLinear
 from .rope import inverse_frequencies
 
@@ -52,7 +52,8 @@ class Decoder:
     None: dense ones, of `weights`; `adapt` wraps them. `backend` says whether Triton kernels compute what lies between the matrix
     products, "auto": on a GPU; `is_compiled` that the compiled code of `kernels/cpu` does, as far as it can. `kv_dtype` is what
     the KV cache holds, the weights' dtype or fp8. `stream` has the layers whose weights are in host memory. Where a model is not
-    `is_whole`, other ranks hold the rest, and its layers meet theirs in products, so that no step is one call of compiled code.
+    `is_whole`, other ranks hold the rest, and its layers meet theirs in products, so that no step is one call of compiled code;
+    `mean_squares` takes their heads into account.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Decoder:
         is_compiled: bool = False,
         stream: LayerStream | None = None,
         is_whole: bool = True,
+        mean_squares: MeanSquares | None = None,
     ) -> None:
         self.spec, self.is_compiled = spec, is_compiled
         plain = linears or DenseLinears(weights)
@@ -76,7 +78,7 @@ class Decoder:
         self.host_bytes = 0 if stream is None else stream.host_bytes
         self.num_bytes = _resident_bytes(weights, stream)
         self.kv_dtype = kv_dtype or self.dtype
-        build = _Builder(spec, weights, linears, self.uses_triton, is_compiled)
+        build = _Builder(spec, weights, linears, self.uses_triton, is_compiled, mean_squares)
         layers = [build.layer(index) for index in range(spec.num_layers)]
         self.layers = tuple(layer if stream is None else stream.wrap(index, layer) for index, layer in enumerate(layers))
         self._final_norm = build.norm("final_norm")
@@ -170,8 +172,15 @@ class _Builder:
     """Puts linear layers, and the weights of norms, into the modules that `spec` asks for."""
 
     def __init__(
-        self, spec: ModelSpec, weights: Mapping[str, Tensor], linears: Linears, uses_triton: bool, is_compiled: bool
+        self,
+        spec: ModelSpec,
+        weights: Mapping[str, Tensor],
+        linears: Linears,
+        uses_triton: bool,
+        is_compiled: bool,
+        mean_squares: MeanSquares | None,
     ) -> None:
+        self.mean_squares = mean_squares
         self.spec, self.weights, self.uses_triton, self.is_compiled = spec, weights, uses_triton, is_compiled
         self.linear, self.per_head, self.grouped_mlp = linears.linear, linears.per_head, linears.grouped_mlp
 
@@ -185,10 +194,10 @@ class _Builder:
     def layer(self, index: int) -> Layer:
         prefix = f"layers.{index}."
         return Layer(
-            input_norm=self.norm(f"{prefix}input_norm"),
+            input_norm=Unnormed() if self.spec.block == "post" else self.norm(f"{prefix}input_norm"),
             attention=self.attention(index, f"{prefix}attention."),
             after_attention=self.norm_if_any(f"{prefix}after_attention"),
-            mlp_norm=self.norm_if_any(f"{prefix}mlp_norm"),
+            mlp_norm=Unnormed() if self.spec.block == "post" else self.norm_if_any(f"{prefix}mlp_norm"),
             mlp=self.experts(f"{prefix}mlp.") if self.spec.has_experts[index] else self.mlp(f"{prefix}mlp."),
             after_mlp=self.norm_if_any(f"{prefix}after_mlp"),
         )
@@ -196,7 +205,7 @@ class _Builder:
     def attention(self, index: int, prefix: str) -> Attention | LatentAttention:
         spec, output = self.spec, self.linear(f"{prefix}output")
         if spec.latent is None:
-            qk_norm = Norm(spec.norm, None) if spec.qk_norm == "after_rope" else self.norm_if_any(f"{prefix}qk_norm")
+            qk_norm = self.qk_norm(f"{prefix}qk_norm")
             head_norm, is_fused = self._head_norm(qk_norm, self.spec.rope_of[index])
             is_compiled = self.is_compiled and self._turns_compiled(qk_norm, self.spec.rope_of[index])
             return Attention(spec, index, self.linear(f"{prefix}qkv"), qk_norm, output, head_norm, is_fused, is_compiled)
@@ -214,7 +223,12 @@ class _Builder:
             output=output,
         )
 
-    def _turns_compiled(self, norm: Norm | None, rope: int | None) -> bool:
+    def qk_norm(self, name: str) -> Norm | JointNorm | None:
+        if self.spec.qk_norm == "joint":
+            return JointNorm(self.spec.norm, self.weights[f"{name}.weight"], self.spec.num_heads, self.mean_squares)
+        return Norm(self.spec.norm, None) if self.spec.qk_norm == "after_rope" else self.norm_if_any(name)
+
+    def _turns_compiled(self, norm: Norm | JointNorm | None, rope: int | None) -> bool:
         """Whether compiled code turns the heads: there are angles, and a norm before them is one of each head, with weights."""
         spec = self.spec
         is_plain = norm is None or (spec.qk_norm == "head" and spec.norm.kind == "rms" and norm.weight is not None)
@@ -223,14 +237,14 @@ class _Builder:
         fits = between.fits(spec.head_dim) and spec.head_dim <= between.MAX_HEAD_DIM
         return rope is not None and not is_tempered and is_plain and has_shape and fits
 
-    def _head_norm(self, norm: Norm | None, rope: int | None) -> tuple[HeadNorm | None, bool]:
+    def _head_norm(self, norm: Norm | JointNorm | None, rope: int | None) -> tuple[HeadNorm | None, bool]:
         """The norm of heads as the kernel that rotates takes it (None: it computes none), and whether that kernel can be used.
 
         The kernel normalises before it rotates. A norm without weights may be computed there although it comes after the rotation,
         which changes no length.
         """
         spec, plain = self.spec, (None, self.uses_triton)
-        if norm is None or spec.norm.kind != "rms" or spec.qk_norm == "heads" or not self.uses_triton:
+        if norm is None or spec.norm.kind != "rms" or spec.qk_norm in ("heads", "joint") or not self.uses_triton:
             return plain
         if norm.weight is not None:
             return HeadNorm(norm.weight[0], norm.weight[spec.num_heads], norm.spec.eps), True
@@ -326,8 +340,10 @@ def _compiled_layer(spec: ModelSpec, index: int, layer: Layer, linear: Callable[
     return compiled.Layer(qkv, output, up, down, before, after_attention, mlp_norm, after_mlp, head_norm, window, rope)
 
 
-def _is_norm(norm: Norm) -> bool:
+def _is_norm(norm: Norm | Unnormed) -> bool:
     """An RMS norm with float32 weights over the hidden state."""
+    if isinstance(norm, Unnormed):
+        return False
     weight = norm.weight
     is_vector = weight is not None and weight.ndim == 1 and weight.dtype == torch.float32
     return norm.is_compiled and norm.spec.kind == "rms" and is_vector
@@ -366,12 +382,13 @@ def load_decoder(
         raise ValueError("compiled products point to the memory that matrices lie in: they cannot be streamed")
     own = spec if portion is None else portion.spec
     assert isinstance(own, ModelSpec), "a portion of a decoder is one"
+    shared: dict[str, Any] = {} if portion is None else {"is_whole": False, "mean_squares": portion.mean_squares}
     if is_gguf(folder):
         weights, linears, stream = read_gguf_weights(
             folder, spec, dtype, device, is_compiled=is_compiled, backend=backend, offload_bytes=offload_bytes, portion=portion
         )
-        return Decoder(own, weights, backend, kv_dtype, linears, adapt, is_compiled, stream, is_whole=portion is None)
+        return Decoder(own, weights, backend, kv_dtype, linears, adapt, is_compiled, stream, **shared)
     weights, made, stream = read_decoder_weights(
         folder, spec, dtype, device, backend, is_compiled=is_compiled, offload_bytes=offload_bytes, portion=portion
     )
-    return Decoder(own, weights, backend, kv_dtype, made, adapt, is_compiled, stream, is_whole=portion is None)
+    return Decoder(own, weights, backend, kv_dtype, made, adapt, is_compiled, stream, **shared)

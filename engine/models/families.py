@@ -17,6 +17,7 @@ from .family_overrides import (
     cohere2,
     deepseek_v2,
     deepseek_v3,
+    exaone4,
     gemma,
     gemma2,
     gemma3,
@@ -27,6 +28,8 @@ from .family_overrides import (
     ministral3,
     mistral,
     mixtral,
+    olmo2,
+    olmo3,
     phi3,
     qwen2_moe,
     qwen3,
@@ -133,11 +136,12 @@ def dtype_of(config: Config) -> str:
     return name
 
 
-def token_ids(value: int | list[int] | None) -> tuple[int, ...]:
-    """An id, a list of ids or nothing, as Hugging Face files write them, in one shape."""
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, list) else (value,)
+def token_ids(value: Any) -> tuple[int, ...]:
+    """An id, a list of ids or nothing, as Hugging Face files write them, in one shape. Raises UnsupportedModel for others."""
+    found = () if value is None else tuple(value) if isinstance(value, list) else (value,)
+    if not all(type(each) is int and each >= 0 for each in found):
+        raise UnsupportedModel(f'"eos_token_id" is a token id, a list of them or null, not {value!r:.60}')
+    return found
 
 
 _BUILT_IN: Mapping[str, Family] = {
@@ -252,6 +256,20 @@ _BUILT_IN: Mapping[str, Family] = {
             "num_attention_heads": 8,
             "num_key_value_heads": 4,
             "tie_word_embeddings": True,
+        },
+    ),
+    "Olmo2ForCausalLM": Family(olmo2, {"rms_norm_eps": 1e-5, "eos_token_id": 50_279}),
+    "Olmo3ForCausalLM": Family(
+        olmo3, {"rms_norm_eps": 1e-5, "eos_token_id": 50_279, "sliding_window": 4096, "rope_theta": 5e5}
+    ),
+    "Exaone4ForCausalLM": Family(
+        exaone4,
+        {
+            "rms_norm_eps": 1e-5,
+            "eos_token_id": 2,
+            "num_key_value_heads": 32,
+            "sliding_window": 4096,
+            "sliding_window_pattern": 4,
         },
     ),
     "Phi3ForCausalLM": Family(phi3, {"rms_norm_eps": 1e-5}),

@@ -218,15 +218,46 @@ def gemma2(config: Config) -> dict[str, Any]:
 def gemma3(config: Config) -> dict[str, Any]:
     """Gemma 3, arXiv:2503.19786: five sliding layers to a full one, with rotations of their own."""
     kinds = config.get("layer_types") or _every(config, config.get("sliding_window_pattern") or 6)
+    return {**gemma2(config), "qk_norm": "head", **_turned_by_kind(config, kinds, config["rope_local_base_freq"])}
+
+
+def _turned_by_kind(config: Config, kinds: list[str], sliding_theta: float) -> dict[str, Any]:
+    """Layers that see everything and layers that see a window, with rotations of their own; that of the former is stretched."""
     given = config.get("rope_parameters") or {}
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     full = given.get("full_attention") or {**(config.get("rope_scaling") or {}), "rope_theta": config["rope_theta"]}
-    sliding = given.get("sliding_attention") or {"rope_theta": config["rope_local_base_freq"]}
+    sliding = given.get("sliding_attention") or {"rope_theta": sliding_theta}
     return {
-        **gemma2(config),
-        "qk_norm": "head",
         "windows": _windows(config, kinds),
-        "ropes": tuple(rope_spec(config, config["head_dim"], parameters) for parameters in (full, sliding)),
+        "ropes": tuple(rope_spec(config, head_dim, parameters) for parameters in (full, sliding)),
         "rope_of": tuple(int(kind == "sliding_attention") for kind in kinds[: config["num_hidden_layers"]]),
+    }
+
+
+def olmo2(config: Config) -> dict[str, Any]:
+    """OLMo 2, arXiv:2501.00656: norms behind attention and MLP alone; queries and keys normed over all heads together."""
+    return {**_attention_biases(config), "block": "post", "qk_norm": "joint"}
+
+
+def olmo3(config: Config) -> dict[str, Any]:
+    """OLMo 3: OLMo 2 with three sliding layers to a full one, of which the full ones alone are stretched."""
+    kinds = config.get("layer_types") or _every(config, 4)
+    return {**olmo2(config), **_turned_by_kind(config, kinds, config["rope_theta"])}
+
+
+def exaone4(config: Config) -> dict[str, Any]:
+    """EXAONE 4: norms behind attention and MLP alone; where some layers slide, these alone know positions."""
+    pattern, num_layers = config.get("sliding_window_pattern"), config["num_hidden_layers"]
+    if config.get("sliding_window") is None:
+        return {"block": "post", "qk_norm": "head"}
+    if not config.get("layer_types") and (not isinstance(pattern, int) or pattern < 1):
+        raise UnsupportedModel('config.json: "sliding_window_pattern" must be a positive integer where there are no "layer_types"')
+    windows = _windows(config, _every(config, pattern) if isinstance(pattern, int) and pattern > 0 else None)
+    return {
+        "block": "post",
+        "qk_norm": "head",
+        "windows": windows,
+        "rope_of": tuple(None if window is None else 0 for window in windows[:num_layers]),
     }
 
 

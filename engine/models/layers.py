@@ -14,7 +14,7 @@ from ..attention.paged import LayerCall, Plan, paged_attention
 from ..kv_cache.tensors import KVCache
 from .architecture import LatentSpec, ModelSpec
 from .linear import Linear, PerHeadLinear
-from .modules import Experts, Mlp, Norm, Rotation
+from .modules import Experts, JointNorm, Mlp, Norm, Rotation, Unnormed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Attention:
     spec: ModelSpec
     index: int  # of the layer
     qkv: Linear  # hidden -> (num_heads + 2 * num_kv_heads) * head_dim
-    qk_norm: Norm | None  # weight [num_heads + num_kv_heads, head_dim]: of the queries, then of the keys
+    qk_norm: Norm | JointNorm | None  # weight [num_heads + num_kv_heads, head_dim]: of the queries, then of the keys
     output: Linear  # num_heads * head_dim -> hidden
     head_norm: fused.HeadNorm | None = None  # qk_norm, where the kernel that rotates computes it as well
     uses_triton: bool = False
@@ -73,6 +73,7 @@ class Attention:
         spec, rope, norm = self.spec, self.spec.rope_of[self.index], self.qk_norm
         assert rope is not None, "the builder has made sure"
         angles, cache = step.rotations[rope], (step.cache.key_places[self.index], step.cache.value_places[self.index])
+        assert not isinstance(norm, JointNorm), "the builder has made sure"
         head_norm = None if norm is None or norm.weight is None else between.HeadNorm(norm.weight, norm.spec.eps)
         heads = between.Heads(spec.num_heads, spec.num_kv_heads, spec.head_dim)
         return between.turn_and_cache(projected, heads, (angles.cosine, angles.sine), head_norm, cache, step.plan.slots)
@@ -141,12 +142,12 @@ class LatentAttention:
 class Layer:
     """Attention and an MLP, each added to the residual stream. A norm that the kind of block does not have is None."""
 
-    input_norm: Norm
+    input_norm: Norm | Unnormed
     attention: Attention | LatentAttention
-    after_attention: Norm | None  # sandwich
-    mlp_norm: Norm | None  # None: parallel, the MLP reads what attention reads
+    after_attention: Norm | None  # sandwich, post
+    mlp_norm: Norm | Unnormed | None  # None: parallel, the MLP reads what attention reads
     mlp: Mlp | Experts
-    after_mlp: Norm | None  # sandwich
+    after_mlp: Norm | None  # sandwich, post
 
     def __call__(self, hidden: Tensor, delta: Tensor | None, step: Step) -> tuple[Tensor, Tensor]:
         """(residual stream, output that is still to be added to it) behind this layer, from those behind the layer before.

@@ -49,7 +49,7 @@ class Portion:
 
     spec: ModelInfo  # that of the model, with the sizes that are left
     sources: Sources  # with `cuts`; without what other ranks hold alone
-    mean_squares: Callable[[Tensor], Tensor] | None = None  # of groups of heads that several ranks share (`mamba.py`)
+    mean_squares: Callable[[Tensor], Tensor] | None = None  # of heads of which others are on other ranks (`mamba.py`, `JointNorm`)
 
 
 def sources_of(spec: ModelSpec) -> Sources:
@@ -92,7 +92,8 @@ def _norms(spec: ModelSpec) -> dict[str, str]:
         return found | {"mlp_norm": "post_attention_layernorm"}
     if spec.block == "parallel":
         return found
-    return found | {"after_attention": names.after_attention, "mlp_norm": names.mlp_norm, "after_mlp": names.after_mlp}
+    after = {"after_attention": names.after_attention, "after_mlp": names.after_mlp}
+    return after if spec.block == "post" else found | after | {"mlp_norm": names.mlp_norm}
 
 
 def _norm(spec: ModelSpec, name: str, theirs: str, shape: Shape) -> Sources:
@@ -116,13 +117,14 @@ def _attention(spec: ModelSpec, prefix: str) -> Sources:
     arrange = partial(_halves_of_heads, spec) if spec.is_rope_interleaved else None
     sources = linear_sources("attention.qkv", modules, hidden, spec.has_qkv_bias, arrange)
     sources |= linear_sources("attention.output", [(f"{attention}o_proj", hidden)], widths[0], spec.has_output_bias)
-    if spec.qk_norm in ("head", "heads"):
+    if spec.qk_norm in ("head", "heads", "joint"):
         sources["attention.qk_norm.weight"] = _qk_norm(spec, attention)
     return sources
 
 
 def _qk_norm(spec: ModelSpec, attention: str) -> Source:
-    """The norm of heads, [num_heads + num_kv_heads, head_dim]: the checkpoint has one weight for all heads or one for each."""
+    """The norm of heads, [num_heads + num_kv_heads, head_dim]: the checkpoint has one weight for all heads or one for each, in one
+    vector where they are normed together."""
     counts = (spec.num_heads, spec.num_kv_heads)
     names = (f"{attention}q_norm.weight", f"{attention}k_norm.weight")
     if spec.qk_norm == "head":
@@ -133,9 +135,16 @@ def _qk_norm(spec: ModelSpec, attention: str) -> Source:
             return pair.repeat_interleave(torch.tensor(counts, device=pair.device), dim=0)
 
         return Source(tuple((name, (spec.head_dim,)) for name in names), spread, torch.float32 if plus else None)
+    if spec.qk_norm == "joint":
+        return Source(tuple((name, (count * spec.head_dim,)) for name, count in zip(names, counts, strict=True)), _in_heads(spec))
     shapes = ((count, spec.head_dim) for count in counts)
     arrange = partial(_halves, dim=spec.ropes[0].dim) if spec.is_rope_interleaved else None
     return Source(tuple(zip(names, shapes, strict=True)), arrange)
+
+
+def _in_heads(spec: ModelSpec) -> Callable[[Tensor], Tensor]:
+    """Of weights of all heads in one vector: [heads, head_dim]."""
+    return lambda weights: weights.view(-1, spec.head_dim)
 
 
 def _latent_attention(spec: ModelSpec, latent: LatentSpec, prefix: str) -> Sources:

@@ -7,6 +7,7 @@ each says whether the kernels of `kernels/fused` and `kernels/moe` compute it, o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,6 +20,9 @@ from ...kernels.cpu import between
 from ...kernels.moe import ACTIVATIONS
 from .architecture import ExpertSpec, NormSpec
 from .linear import GroupedMlp, Linear
+
+MeanSquares = Callable[[Tensor], Tensor]
+"""[num_tokens, 2] to the same: sums of squares of the queries and keys that a rank holds, and means over those of all ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,39 @@ class Norm:
         if self.spec.kind == "layer":
             return layer_norm(exact, shape, weight, self.bias, self.spec.eps).to(hidden.dtype)
         return rms_norm(exact, shape, weight, self.spec.eps).to(hidden.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class JointNorm:
+    """Norms of the queries and of the keys of all heads (OLMo 2): each as one vector, with a weight for every number in it."""
+
+    spec: NormSpec
+    weight: Tensor  # [num_heads + num_kv_heads, head_dim]
+    num_heads: int  # of queries, which come first
+    mean_squares: MeanSquares | None = None  # where other ranks hold other heads
+
+    def __call__(self, heads: Tensor) -> Tensor:
+        """heads [num_tokens, num_heads + num_kv_heads, head_dim]"""
+        parts = heads.split((self.num_heads, heads.shape[1] - self.num_heads), dim=1)
+        if self.mean_squares is None:
+            means = [part.float().square().mean(dim=(1, 2)) for part in parts]
+        else:
+            sums = torch.stack([part.float().square().sum(dim=(1, 2)) for part in parts], dim=1)
+            means = list(self.mean_squares(sums).unbind(1))
+        scales = [(mean + self.spec.eps).rsqrt()[:, None, None] for mean in means]
+        return (torch.cat([part * scale for part, scale in zip(parts, scales, strict=True)], dim=1) * self.weight).to(heads.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Unnormed:
+    """In place of a norm, where what a layer reads is not normed."""
+
+    weight: None = None
+
+    def after(self, hidden: Tensor, delta: Tensor | None) -> tuple[Tensor, Tensor]:
+        """As `Norm.after`."""
+        total = hidden if delta is None else hidden + delta
+        return total, total
 
 
 @dataclass(frozen=True, slots=True)

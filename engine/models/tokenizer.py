@@ -156,14 +156,14 @@ def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
 def load_backend(folder: Path) -> Any:
     """transformers' fast tokenizer of a folder. Raises ModelFolderError where there is none."""
     if not (folder / "tokenizer.json").is_file() and not (folder / "tokenizer.model").is_file():
-        raise ModelFolderError(f"{folder}: no tokenizer.json in this folder")
+        raise ModelFolderError(f"{folder}: no tokenizer.json in this folder, nor a tokenizer.model; copy one from the model")
     pieces = None if (folder / "tokenizer.json").is_file() else read_sentence_pieces(folder / "tokenizer.model")
     try:
         if pieces is not None:
             return _of_pieces(folder, pieces)
         return _tokenizer_class(folder).from_pretrained(str(folder), local_files_only=True)
     except Exception as error:  # anything from a JSON error to a missing class
-        raise ModelFolderError(f"{folder}: the tokenizer cannot be loaded: {_one_line(error)}") from error
+        raise ModelFolderError(f"{folder}: the tokenizer cannot be loaded: {_reason(error)}") from error
 
 
 def _of_pieces(folder: Path, pieces: SentencePieces) -> Any:
@@ -209,7 +209,10 @@ def end_ids(folder: Path, spec: ModelInfo) -> tuple[int, ...]:
     """End-of-text ids of generation_config.json, where it exists, and of config.json."""
     path = folder / "generation_config.json"
     generation = read_json(path) if path.exists() else {}
-    return token_ids(generation.get("eos_token_id")) + spec.eos_token_ids
+    try:
+        return token_ids(generation.get("eos_token_id")) + spec.eos_token_ids
+    except UnsupportedModel as error:
+        raise ModelFolderError(f"{path}: {error}") from None
 
 
 def _vocabulary(folder: Path, backend: Any, eos: list[int], head_width: int) -> Vocabulary:
@@ -220,6 +223,11 @@ def _vocabulary(folder: Path, backend: Any, eos: list[int], head_width: int) -> 
         return Vocabulary.from_tokenizer(backend, eos_token_ids=eos, size=min(size, head_width))
     except ValueError as error:
         raise UnsupportedModel(f"{folder}: {_one_line(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, behind its kind where that is no sentence."""
+    return f"{type(error).__name__}: {_one_line(error)}" if isinstance(error, LookupError) else _one_line(error)
 
 
 def _one_line(error: Exception) -> str:

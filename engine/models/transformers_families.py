@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 VERIFIED: frozenset[str] = frozenset({
     "afmoe", "apertus", "arcee", "aria_text", "axk1", "beam", "biogpt", "bitnet", "cohere2_moe", "cohere_compass_text",
-    "cwm", "dbrx", "deepseek_v2", "dots1", "ernie4_5", "ernie4_5_moe", "exaone4", "exaone_moe", "flex_olmo", "flint",
+    "cwm", "dbrx", "deepseek_v2", "dots1", "ernie4_5", "ernie4_5_moe", "exaone_moe", "flex_olmo", "flint",
     "gemma", "gemma3n_text", "gemma4_text", "gemma4_unified_text", "glm", "glm4", "glm4_moe", "glm4_moe_lite",
     "gpt-sw3", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "granite", "granite_swa", "granitemoe", "granitemoe_swa",
     "granitemoeshared", "helium", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3", "hyperclovax", "internlm3",
     "iquestcoder", "jais2", "jetmoe", "kolibri1", "laguna", "longcat_flash", "mellum", "mimo_v2_flash", "minicpm3",
-    "minimax_m2", "ministral", "ministral3", "modernbert-decoder", "nanochat", "nemotron", "olmo", "olmo2", "olmo3",
+    "minimax_m2", "ministral", "ministral3", "modernbert-decoder", "nanochat", "nemotron", "olmo",
     "olmoe", "opt", "persimmon", "phi", "phimoe", "qwen2_moe", "seed_oss", "smollm3", "solar_open", "stablelm",
     "vaultgemma", "youtu",
 })  # fmt: skip

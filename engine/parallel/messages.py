@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..adapters.adapter import Adapter
 from ..config import EngineConfig
@@ -83,7 +83,13 @@ class Failed(NamedTuple):
 Answer = Room | Done | Failed
 
 
-def send(connection: Connection, message: Order | Answer) -> None:
+class Sending(Protocol):
+    """One end of a connection."""
+
+    def send_bytes(self, buf: bytes, /) -> None: ...
+
+
+def send(connection: Sending, message: Order | Answer) -> None:
     """With all that is in it: `Connection.send` would leave tensors where they are, and send where that is."""
     connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 

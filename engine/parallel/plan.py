@@ -137,7 +137,7 @@ def _decoder_plan(spec: ModelSpec, rank: Rank, shared: Mapping[str, Share]) -> P
         heads = kv_heads = rank.share(_enough(spec.num_heads, "attention heads", rank))
     shares = {**shared, "heads": heads, "kv_heads": kv_heads, "inner": _inner(spec.intermediate_size, rank)}
     own, experts, rules = replace(spec, num_heads=len(heads), num_kv_heads=len(kv_heads)), spec.experts, dict(DECODER)
-    if spec.qk_norm == "heads":
+    if spec.qk_norm in ("heads", "joint"):
         rules["attention.qk_norm"] = Rows(("heads", "kv_heads"))
     if not spec.is_gated:
         rules["mlp.up"] = Rows(("inner",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..adapters.adapter import Adapter, LowRank
 from ..adapters.linears import AdaptedLinears
 from ..adapters.modules import Modules, modules_of
 from ..adapters.slots import AdapterSlots
-from ..models.architecture import ModelInfo
+from ..models.architecture import ModelInfo, ModelSpec
 from ..models.layout import Portion
 from ..models.linear import Linears
 from ..models.mamba import MambaSpec
@@ -59,9 +60,12 @@ class ModelShare:
     @property
     def portion(self) -> Portion:
         """What of the model is read."""
-        plan, mean_squares = self.plan, None
+        plan = self.plan
+        mean_squares: Callable[[Tensor], Tensor] | None = None
         if isinstance(self._spec, MambaSpec) and self._spec.num_groups < plan.rank.size:
             mean_squares = self._mean_squares
+        if isinstance(self._spec, ModelSpec) and self._spec.qk_norm == "joint":
+            mean_squares = self._mean_squares_of_heads
         return Portion(plan.own, plan.sources, mean_squares)
 
     def linears(self, own: Linears) -> Linears:
@@ -95,6 +99,14 @@ class ModelShare:
     def _cut(self, linear: str, number: int) -> Cut | None:
         cuts = self.plan.sources[f"{linear}.weight"].cuts
         return None if cuts is None else cuts[number]
+
+    def _mean_squares_of_heads(self, sums: Tensor) -> Tensor:
+        """Of all queries and all keys, [num_tokens, 2], from the sums of squares of this rank's."""
+        spec, size = self._spec, self.plan.rank.size
+        assert isinstance(spec, ModelSpec), "other models have no heads that are normed together"
+        copies = max(1, size // spec.num_kv_heads)  # so many ranks have the same head of keys
+        queries, keys = self._peers.sum(sums).unbind(1)
+        return torch.stack((queries / (spec.num_heads * spec.head_dim), keys / (copies * spec.num_kv_heads * spec.head_dim)), dim=1)
 
     def _mean_squares(self, gated: Tensor) -> Tensor:
         """Of groups of heads that several ranks share: each adds the squares of its heads to those of its group."""

@@ -1,12 +1,14 @@
 """The ranks that follow this process, as it sees them: started, told what to do, watched, ended.
 
-A rank that ends unasked takes the others with it: a model is of no use without a share of it. Whoever waits for that rank, this
-process too, waits no longer when all connections are closed, and what is asked of the team from then on raises RankLost.
+A rank that ends unasked, or gives no sign of life for `rank_seconds`, takes the others with it: a model is of no use without a
+share of it. Whoever waits for that rank, this process too, waits no longer when all connections are closed, and what is asked of
+the team from then on raises RankLost.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import shutil
 import signal
@@ -28,9 +30,10 @@ from ..errors import ConfigError, RankLost
 from ..models.architecture import ModelInfo
 from ..sharding.peers import Peers
 from ..sharding.ranks import Rank
-from .messages import Answer, Begin, Failed, Measure, Order, Room, Start, receive, send
+from .messages import Answer, Begin, Failed, Measure, Order, Room, Start, send
 
-_ENTRY = "import sys; from maskwright.engine.follower import main; main(int(sys.argv[1]))"
+_SCRIPT = Path(__file__).parents[1] / "follow.py"
+_SIGNS = 8  # of life, in the time after which a rank without one is lost
 GRACE_SECONDS = 3.0  # for a rank to end by itself
 CAUSE_SECONDS = 1.0  # to learn that a rank has ended, when what this one computes with it fails
 
@@ -38,13 +41,14 @@ CAUSE_SECONDS = 1.0  # to learn that a rank has ended, when what this one comput
 class Follower:
     """One process that follows, and the connection to it, by whose end both sides know of the other's."""
 
-    def __init__(self, rank: Rank) -> None:
-        self.rank = rank
+    def __init__(self, rank: Rank, seconds: float) -> None:
+        """seconds: without a sign of life, after which `hear` waits no longer."""
+        self.rank, self.seconds = rank, seconds
         self.answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()  # None: it has ended
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _ENTRY, str(theirs.fileno())],
+                [sys.executable, "-P", str(_SCRIPT), str(theirs.fileno()), str(seconds / _SIGNS)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what this process prints is its own
@@ -58,14 +62,21 @@ class Follower:
         send(self._connection, order)
 
     def hear(self) -> Answer | None:
-        """Its next answer; None when it has ended."""
+        """Its next answer; None when it has ended. Raises TimeoutError when it gives no sign of life, as where it was stopped."""
         try:
-            answer: Answer = receive(self._connection)
+            while self._has_spoken():
+                if said := self._connection.recv_bytes():
+                    answer: Answer = pickle.loads(said)
+                    return answer
         except (EOFError, OSError):
             return None
         except Exception as error:  # what it answers cannot be read here
             return Failed(error)
-        return answer
+        raise TimeoutError
+
+    def _has_spoken(self) -> bool:
+        """Whether it gives a sign of life. The second look is for both having stood still, as in a container that is paused."""
+        return self._connection.poll(0.75 * self.seconds) or self._connection.poll(0.25 * self.seconds)
 
     def let_go(self) -> None:
         """Close the connection, upon which it ends."""
@@ -101,7 +112,7 @@ class Team:
         self.followers: list[Follower] = []
         self._finish = weakref.finalize(self, _end_all, self.followers, self._meeting)
         for number in range(1, size):
-            follower = Follower(Rank(number, size))
+            follower = Follower(Rank(number, size), config.rank_seconds)
             self.followers.append(follower)
             threading.Thread(target=_listen, args=(follower, weakref.ref(self)), daemon=True).start()
             self._tell(follower, Start(follower.rank, config, spec))
@@ -190,13 +201,24 @@ class Team:
 
 def _listen(follower: Follower, team: weakref.ref[Team]) -> None:
     """Hand a rank's answers on; when it ends, the team is lost, unless nobody has it any more."""
-    while (answer := follower.hear()) is not None:
-        if isinstance(answer, Failed) and (found := team()) is not None:
-            found.lose(f"rank {follower.rank.number} failed: {type(answer.error).__name__}: {answer.error}")
+
+    def lose(reason: str) -> None:
+        if (found := team()) is not None:
+            found.lose(f"rank {follower.rank.number} {reason}")
+
+    while True:
+        try:
+            answer = follower.hear()
+        except TimeoutError:  # then all are ended, and this one is heard to end, if it can be
+            lose(f"has given no sign of life for {follower.seconds:g} s (rank_seconds)")
+            follower.answers.put(None)
+            continue
+        if answer is None:
+            break
+        if isinstance(answer, Failed):
+            lose(f"failed: {type(answer.error).__name__}: {answer.error}")
         follower.answers.put(answer)
-    how, found = follower.how_it_ended(), team()
-    if found is not None:
-        found.lose(f"rank {follower.rank.number} ended {how}")
+    lose(f"ended {follower.how_it_ended()}")
     follower.answers.put(None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -30,7 +31,7 @@ class LoadBody(Body):
     lora_name: str = Field(description="What requests name as their model.")
     lora_path: str = Field(description="A folder of peft or a GGUF file, on the server's machine.")
     base_model_name: str | None = Field(None, description="The model that it is for.")
-    load_inplace: bool | None = Field(None, description="Unload one of that name first; refused while it is in use.")
+    load_inplace: bool | None = Field(None, description="In place of one of that name, if any; refused while that is in use.")
 
 
 class UnloadBody(Body):
@@ -51,9 +52,8 @@ async def load(request: Request, body: LoadBody) -> Response:
     except UsageError as error:
         raise ApiError(400, str(error), param="lora_name", code="invalid_value") from error
     try:
-        if body.load_inplace and body.lora_name in service.adapters:
-            await service.apart(service.llm.unload_adapter, body.lora_name)
-        await service.apart(service.llm.load_adapter, body.lora_name, body.lora_path)
+        load_adapter = partial(service.llm.load_adapter, replace=bool(body.load_inplace))
+        await service.apart(load_adapter, body.lora_name, body.lora_path)
     except AdapterError as error:
         raise _told(error, "lora_path") from error
     return PlainTextResponse(f"Success: LoRA adapter '{body.lora_name}' added successfully.")

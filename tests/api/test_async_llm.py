@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 from pathlib import Path
 
@@ -101,6 +102,15 @@ def test_there_is_every_call_of_the_model_with_its_parameters() -> None:
         if inspect.isfunction(member):
             assert inspect.isfunction(same)
             assert inspect.signature(same).parameters == inspect.signature(member).parameters, name
+
+
+def test_what_an_llm_has_beside_calls_is_there_too(llm: LLM) -> None:
+    assert LLM.__doc__ is not None
+    described = LLM.__doc__.partition("Attributes:")[2].partition("Raises:")[0]
+    names = re.findall(r"^ {8}(\w+):", described, re.MULTILINE)
+    assert names == ["tokenizer", "vocabulary", "compiler", "config", "features"]
+    shared = AsyncLLM(llm)
+    assert all(getattr(shared, name) is getattr(llm, name) for name in names)
 
 
 def test_searches_find_the_same(llm: LLM) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -245,3 +248,76 @@ def test_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert re.fullmatch(r"maskwright \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+class Unread(io.TextIOBase):
+    """Standard output whose reader has gone, or for which there is no room: at the first text, or only when it is flushed."""
+
+    def __init__(self, error: OSError, at_end: bool) -> None:
+        self._error, self._at_end, self._file = error, at_end, os.open(os.devnull, os.O_WRONLY)
+
+    def fileno(self) -> int:
+        return self._file
+
+    def write(self, text: str) -> int:
+        if not self._at_end:
+            raise self._error
+        return len(text)
+
+    def flush(self) -> None:
+        if self._at_end:
+            raise self._error
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, ""),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "maskwright: the output cannot be written: No space left on device\n"),
+    ],
+)
+def test_an_output_that_nobody_reads_or_that_has_no_room(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, at_end: bool, error: OSError, code: int, said: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", Unread(error, at_end))
+        try:
+            found: Any = run(["grammar", "list"])
+        except SystemExit as end:  # typer's own answer to a pipe that is closed within a command
+            found = end.code
+    assert (found, capsys.readouterr().err) == (code, said)
+
+
+def test_streams_that_the_shell_has_closed(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert cli("generate", "-n", "3")[::2] == (2, "maskwright: the prompt is empty\n")
+    assert cli("chat")[0] == 0
+    monkeypatch.setattr("sys.stdout", None)
+    assert cli("generate", "-n", "3", "x")[0] == 0
+
+
+@pytest.mark.parametrize("command", [["generate"], ["chat"], ["generate", "--schema", "-", "x"]])
+def test_standard_input_that_is_no_text(cli: Any, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8"))
+    code, _, err = cli(*command)
+    assert code == 2 and err == "maskwright: standard input: not utf-8 text (invalid start byte at byte 0)\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "piped", "pattern"),
+    [
+        (["generate", "--schema", "-", "x"], '\ufeff{"const": 7}', "7\n"),
+        (["generate", "--grammar", "-", "x"], 'root ::= "yes"', "yes\n"),
+        (["generate", "--choice", "no", "--output", "-"], "a", "no\\n"),
+        (["schema", "check", "-"], '{"type": "string"}', "(?s).*exact.*"),
+        (["generate", "--prompt-file", "-", "--choice", "yes"], "a\n\nb\n", '{"prompt": "a", "output": "yes".*}\n{"prompt": "b".*}\n'),
+    ],
+)
+def test_a_dash_stands_for_standard_input(
+    model_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str], piped: str, pattern: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(piped))
+    model = ["--model", str(model_folder)] if command[0] == "generate" else []
+    code, found = run([*command, *model]), capsys.readouterr()
+    assert code == 0 and re.fullmatch(pattern, found.out), found

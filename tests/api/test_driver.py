@@ -143,3 +143,20 @@ def test_a_request_that_is_closed_by_another_thread_lets_its_reader_go() -> None
         driver.next_event(request_id)
     closing[0].join()
     assert not driver.is_busy
+
+
+def test_who_waits_for_others_steps_unless_a_thread_is_there_for_that() -> None:
+    steps = 0
+
+    def see_step() -> None:
+        nonlocal steps
+        steps += 1
+
+    driver = Driver(CountingEngine(see_step))  # type: ignore[arg-type]
+    assert driver.step_for_all() and steps == 0
+    driver.submit([2])
+    assert driver.step_for_all() and steps == 1
+    driver.submit([1], pushed=True)
+    assert not driver.step_for_all() and steps == 1
+    assert [event.is_final for event in driver.step()] == [True]  # type: ignore[attr-defined]
+    assert driver.step_for_all() and steps == 2

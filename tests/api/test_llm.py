@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import threading
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,6 +30,7 @@ from maskwright import (
 )
 from maskwright.constraints import Choice, Compiler, Regex, Vocabulary
 from maskwright.engine import UnsupportedModel
+from maskwright.engine.errors import ModelFolderError
 from maskwright.model_folder import find_model
 from maskwright.pieces import TokenPiece
 
@@ -335,3 +337,27 @@ def test_captures_of_a_grammar_come_with_the_output(llm: LLM) -> None:
     word, _, value = output.text.partition("=")
     assert output.captures == {"word": word, "items": value.split(",")}
     assert llm.generate("x", regex="[ab]{3}")[0].captures == {}
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-that-name/model", "x" * 300])
+def test_names_that_are_no_paths_are_models_that_there_are_not(name: str) -> None:
+    with pytest.raises(ModelNotFound, match="it cannot be looked for: "):
+        find_model(name)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"eos_token_id": "x"}', '"eos_token_id" is a token id, a list of them or null, not \'x\''),
+        ('{"eos_token_id": [4, 1.5]}', '"eos_token_id" is a token id, a list of them or null'),
+        ('{"eos_token_id": true}', '"eos_token_id" is a token id'),
+        ('{"do_sample": true, "temperature": "hot"}', "temperature must be a number"),
+        ('{"repetition_penalty": []}', "repetition_penalty must be a number"),
+        ("[]", "expected a JSON object"),
+    ],
+)
+def test_a_generation_config_that_means_nothing_is_named(content: str, message: str, model_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    (folder / "generation_config.json").write_text(content)
+    with pytest.raises(ModelFolderError, match="generation_config.json: " + re.escape(message)):
+        LLM(folder)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,6 +18,9 @@ from types import ModuleType
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
+PROJECT = tomllib.loads((SCRIPTS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DEPENDENCIES = {re.split(r"[^\w-]", needed)[0].replace("-", "_") for needed in PROJECT["dependencies"]}
+OF_DEPENDENCIES = {"jsonschema_specifications", "referencing"}
 PLOTTING = ["plot_masks.py", "plot_schema_coverage.py", "gpu/plots.py"]
 
 
@@ -74,6 +80,31 @@ runpy.run_path({str(SCRIPTS / script)!r}, run_name="__main__")
 """
     done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "plots need matplotlib (pip install matplotlib)\n")
+
+
+def test_modules_that_are_missing_are_named_before_the_runs(lengths: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = sys.modules["result_files"]
+    assert known.optional("json") is json
+    known.require_engines(["maskwright", "llama.cpp"] if find_spec("xllamacpp") else ["maskwright"])
+    for module in ("xgrammar", "outlines_core"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit, match=r"error: this needs outlines_core, xgrammar \(pip install outlines-core xgrammar\), or leave it out with --engines"):
+        known.require_engines(["maskwright", "xgrammar", "outlines-core", "xgrammar-compliant"], option="--engines")
+    with pytest.raises(SystemExit, match=r"error: this needs xgrammar \(pip install xgrammar\)$"):
+        known.optional("xgrammar")
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.rglob("*.py")), ids=lambda path: path.relative_to(SCRIPTS).as_posix())
+def test_what_is_no_dependency_is_imported_where_it_is_needed(script: Path) -> None:
+    """Else `--help` fails, too; `optional` and `require` say what is missing."""
+    own = {path.stem for path in SCRIPTS.rglob("*.py")} | {"maskwright"}
+    plotting = {"matplotlib"} if script.relative_to(SCRIPTS).as_posix() in PLOTTING else set()  # which asks for it itself, see above
+    allowed = {*sys.stdlib_module_names, *own, *DEPENDENCIES, *OF_DEPENDENCIES, *plotting}
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    for node in tree.body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert {name.partition(".")[0] for name in names} <= allowed
 
 
 def test_too_few_tokens_for_the_record_are_a_message() -> None:

@@ -81,6 +81,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "cohere2": ("Cohere2Config", {"num_hidden_layers": 4, "sliding_window": 6, "attention_bias": True}),
     "starcoder2": ("Starcoder2Config", {"sliding_window": 9}),
     "llama4": ("Llama4TextConfig", {"intermediate_size_mlp": 40, "num_local_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4, "interleave_moe_layer_step": 2, "attention_chunk_size": 8, "floor_scale": 8, "head_dim": 8}),
+    "olmo2": ("Olmo2Config", {"attention_bias": True}),
+    "olmo3": ("Olmo3Config", {"num_hidden_layers": 4, "sliding_window": 6, "rope_parameters": {"full_attention": YARN_ROPE, "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}}),
+    "exaone4": ("Exaone4Config", {"num_hidden_layers": 4, "sliding_window": 6}),
+    "exaone4-full": ("Exaone4Config", {"sliding_window": None, "sliding_window_pattern": None, "layer_types": [FULL] * 3, "rope_parameters": LLAMA3_ROPE}),
     "qwen3-tied-biased": ("Qwen3Config", {"head_dim": 16, "tie_word_embeddings": True, "attention_bias": True}),
 }  # fmt: skip
 

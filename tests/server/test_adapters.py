@@ -123,6 +123,9 @@ def test_an_adapter_is_loaded_used_and_unloaded(client: httpx.Client, folders: d
     assert again.status_code == 400 and 'an adapter "other" is loaded' in again.json()["error"]["message"]
     assert post(client, "/v1/load_lora_adapter", lora_name="other", lora_path=str(folders["sql"]), load_inplace=True).status_code == 200
     assert told(client, "/v1/completions", "other")[1] == told(client, "/v1/completions", "sql")[1]
+    for path in ("nowhere", str(folders["sql"] / "adapter_config.json")):  # then the one that is there stays
+        assert post(client, "/v1/load_lora_adapter", lora_name="other", lora_path=path, load_inplace=True).status_code == 400
+    assert told(client, "/v1/completions", "other")[1] == told(client, "/v1/completions", "sql")[1]
     gone = post(client, "/v1/unload_lora_adapter", lora_name="other")
     assert gone.status_code == 200 and gone.text == "Success: LoRA adapter 'other' removed successfully."
     assert post(client, "/v1/completions", model="other", prompt="a").status_code == 404

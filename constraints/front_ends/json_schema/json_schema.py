@@ -95,6 +95,11 @@ class JsonSchema(FrontEnd):
         """Whether all texts are JSON, with white space as JSON has it."""
         return self.whitespace in WHITESPACES
 
+    @property
+    def has_only_space(self) -> bool:
+        """Whether nothing but white space stands between tokens, however much of it."""
+        return self.is_plain_json or _OF_SPACE.fullmatch(self.whitespace) is not None
+
     def new_grammar(self, limits: Limits) -> Grammar:
         """A grammar that begins with what most schemas need: the characters of strings, numbers without bounds, any
         value."""
@@ -167,18 +172,19 @@ class JsonSchema(FrontEnd):
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
         )  # fmt: skip
 
-    def places(self, limits: Limits) -> SchemaPlaces | None:
-        """Follows a text through the schema; None where what stands between its tokens is not white space as JSON has it."""
-        if not self.is_plain_json:
-            return None
+    def places(self, constraint: Constraint) -> SchemaPlaces | None:
+        """Follows a text through the schema; None where what stands between its tokens is not white space."""
+        return self.places_from(self.root(constraint.limits), constraint.limits) if self.has_only_space else None
+
+    def places_from(self, root: Site, limits: Limits) -> SchemaPlaces:
+        """Follows the text of a value through a part of the schema. root: that part."""
         grammar = self.new_grammar(limits)
         policy = self.policy(grammar, inf)
-        return SchemaPlaces(self._lowering(grammar, limits, policy), policy, self.root(limits))
+        return SchemaPlaces(self._lowering(grammar, limits, policy), policy, root)
 
     def values(self, constraint: Constraint) -> Values | None:
         """Follows a JSON text; None where what stands between its tokens is not white space."""
-        is_space = self.is_plain_json or _OF_SPACE.fullmatch(self.whitespace)
-        return JsonValues() if is_space else None
+        return JsonValues() if self.has_only_space else None
 
     def relaxed(self, limits: Limits) -> Relaxation:
         """What has to be left out. It is found by lowering the schema until nothing more is refused."""

@@ -11,8 +11,9 @@ from ...grammar.segments import END_OF_REASONING, MARKUP, REASONING
 from ...grammar.source import Limits, Source, is_source
 from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd, front_end_of
+from ...runtime.segmented_places import SegmentedPlaces
 from ...runtime.token_budget import BudgetedConstraint
-from ...runtime.values import JsonValues, SegmentedValues, Values
+from ...runtime.values import JsonValues, Places, SegmentedValues, Values
 from ..regex.regex import Regex
 from .lowering import lower_tree
 from .tree import AnyOf, Labelled, Part, Sequence, Tag, Text
@@ -74,6 +75,14 @@ class Reasoning(FrontEnd):
         """Those of what follows; reasoning has none."""
         found = front_end_of(self.inner).values(constraint)
         return SegmentedValues(constraint, is_text_json=True) if isinstance(found, JsonValues) else found
+
+    def places(self, constraint: Constraint) -> Places | None:
+        """Those of what follows; reasoning has none."""
+        inner = front_end_of(self.inner)
+        found = inner.places(constraint)
+        if found is None or isinstance(found, SegmentedPlaces):
+            return found
+        return SegmentedPlaces(constraint, lambda segment: inner.places(constraint) if segment.role == "text" else None)
 
     def _part(self) -> Part:
         return Tag(self.start, Text(), self.end, segment=REASONING, closing=END_OF_REASONING)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...grammar.expression import Grammar, Node
+from ...grammar.segments import Segment
 from ...grammar.source import Limits
 from ...grammar.stages import Budgets
+from ...runtime.constraint import Constraint
+from ...runtime.front_end import FrontEnd
+from ...runtime.segmented_places import OwnedPlaces, SegmentedPlaces
+from ...runtime.values import Places
 from ..cfg.budgeted_text import Budgeted
 from .lowering import counts_tokens, lower_with_budgets
 from .requests import read_structural_tag
-from .tree import Part
+from .tree import AnyOf, Joined, Located, Part, Repeat, Separated, Sequence, Tag, Triggered
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,43 @@ class StructuralTag(Budgeted):
         """The texts as a node, and the budgets in it."""
         return lower_with_budgets(self.format, grammar, limits)  # type: ignore[arg-type]  # read by __post_init__
 
+    def places(self, constraint: Constraint) -> Places | None:
+        """Those of sources that are the content of tags, behind what their tag begins with."""
+        whole: Part = _unlocated(self.format)  # type: ignore[arg-type]  # read by __post_init__
+        if isinstance(whole, FrontEnd):
+            return whole.places(constraint)
+        contents: dict[str, set[Part]] = {}
+        for tag in _outermost_tags(whole):
+            contents.setdefault(tag.begin, set()).add(_unlocated(tag.content))
+
+        def places_of(segment: Segment) -> Places | None:
+            found = contents.get(segment.owner, ()) if segment.role == "tag" else ()
+            inner = [each.places(constraint) for each in found if isinstance(each, FrontEnd)]
+            return OwnedPlaces(segment.owner, inner[0]) if len(found) == 1 and inner and inner[0] is not None else None
+
+        return SegmentedPlaces(constraint, places_of) if contents else None
+
     @property
     def may_have_budgets(self) -> bool:
         """Whether some part counts tokens."""
         return counts_tokens(self.format)  # type: ignore[arg-type]  # read by __post_init__
+
+
+def _unlocated(part: Part) -> Part:
+    return _unlocated(part.content) if isinstance(part, Located) else part
+
+
+def _outermost_tags(part: Part) -> Iterator[Tag]:
+    match part:
+        case Tag():
+            yield part
+        case Triggered() | Separated():
+            yield from (tag for each in part.tags for tag in _outermost_tags(each))
+        case Sequence():
+            yield from (tag for each in part.parts for tag in _outermost_tags(each))
+        case AnyOf():
+            yield from (tag for each in part.options for tag in _outermost_tags(each))
+        case Joined():
+            yield from (tag for each, _ in part.parts for tag in _outermost_tags(each))
+        case Repeat() | Located():
+            yield from _outermost_tags(part.content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...base.errors import ConstraintError
@@ -13,12 +14,13 @@ from ...grammar.segments import MARKUP, REASONING, TEXT, Segment
 from ...grammar.source import Limits, Source, is_source
 from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd, front_end_of
-from ...runtime.values import SegmentedValues, Values
+from ...runtime.segmented_places import OnePlace, OwnedPlaces, SegmentedPlaces
+from ...runtime.values import Places, SegmentedValues, Values
 from ..cfg.lark_grammar import Lark
 from ..json_schema.documents.values import dump_json, parse_json, plain_value
 from ..json_schema.json_schema import JsonSchema
 from ..regex.regex import Regex
-from .arguments import Argument, Parameter, parameters_of
+from .arguments import Argument, Parameter, parameters_of, site_at
 from .custom_input import INPUT, InputObject, InputString
 from .lowering import lower_tree
 from .structural import StructuralTag
@@ -93,6 +95,24 @@ class Tools(FrontEnd):
         """The arguments of calls, and an answer that is JSON."""
         is_json = self.answer is not None and front_end_of(self.answer).values(constraint) is not None
         return SegmentedValues(constraint, is_json)
+
+    def places(self, constraint: Constraint) -> Places:
+        """Those of calls, in the parameters of their tools, and of the answer."""
+        return SegmentedPlaces(constraint, partial(self._places_of, constraint))
+
+    def _places_of(self, constraint: Constraint, segment: Segment) -> Places | None:
+        if segment.role == "text":
+            return None if self.answer is None else front_end_of(self.answer).places(constraint)
+        if segment.role not in ("arguments", "value"):
+            return None
+        tool = next(tool for tool in self.tools if tool.name == segment.owner)
+        schema = JsonSchema(parse_json(tool.parameters), whitespace=self.whitespace, on_unsupported=self.on_unsupported)
+        if segment.role == "arguments":
+            inner = schema.places(constraint) if tool.input is None else OnePlace("#")
+            return None if inner is None else OwnedPlaces(tool.name, inner)
+        site = site_at(schema, (), constraint.limits).child("properties", segment.name)
+        is_json = segment.notation == "json" and schema.has_only_space and tool.input is None
+        return OwnedPlaces(tool.name, schema.places_from(site, constraint.limits) if is_json else OnePlace(site.path))
 
     def tree(self, grammar: Grammar, limits: Limits) -> Part:
         """The structural tag that the tools stand for."""

@@ -110,7 +110,7 @@ def place_of(schema: Any, way: tuple[Step, ...]) -> str:
             keys = ("prefixItems", step) if step < len(at.get("prefixItems", ())) else ("items",)
         for key in keys:
             at = at[key]
-            path += "/" + str(key).replace("/", "~1")
+            path += "/" + str(key).replace("~", "~0").replace("/", "~1")
     return path
 
 
@@ -127,7 +127,7 @@ def test_each_byte_of_a_walk_is_where_the_parsed_value_has_it(name: str, order: 
 
 
 def read(schema: Any, *pieces: str, **options: Any) -> Iterator[list[str]]:
-    places = JsonSchema(schema, **options).places(COMPILER.limits)
+    places = places_of(COMPILER.compile(JsonSchema(schema, **options)))
     assert places is not None
     return (list(places.read(piece.encode())) for piece in pieces)
 
@@ -179,4 +179,4 @@ def test_white_space_belongs_to_what_is_around_it() -> None:
 
 def test_only_json_has_places() -> None:
     assert places_of(COMPILER.compile(Regex("a+"))) is None
-    assert JsonSchema({"type": "array"}, whitespace="-*").places(COMPILER.limits) is None
+    assert places_of(COMPILER.compile(JsonSchema({"type": "array"}, whitespace="-*"))) is None

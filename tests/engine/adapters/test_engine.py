@@ -187,6 +187,22 @@ def test_a_slot_is_free_for_the_next_one(made):
         engine.unload_adapter(name)
 
 
+def test_a_name_stands_for_another_adapter_from_one_step_to_the_next(made):
+    folder, adapters, expected = made
+    engine = make_engine(folder, {"sql": adapters["sql"]}, max_adapters=1)
+    other, running = engine.registry.read(adapters["chat"]), engine.add_request(request(PROMPTS[0], "sql"))
+    with pytest.raises(AdapterInUse):
+        engine.replace_adapter("sql", other)
+    engine.cancel(running)
+    before = engine.registry.loaded
+    replaced = engine.replace_adapter("sql", other)
+    assert engine.registry.loaded == {"sql": replaced} != before and replaced.path == adapters["chat"]
+    output = run_all(engine, {0: [request(PROMPTS[0], "sql")]})[0]
+    assert output.num_cached_tokens == 0 and list(output.token_ids) == expected["chat", 0]
+    with pytest.raises(AdapterError, match='unknown adapter "x"'):
+        engine.replace_adapter("x", other)
+
+
 def test_what_is_leaving_takes_no_more_requests(made):
     folder, adapters, _ = made
     engine = make_engine(folder, adapters)

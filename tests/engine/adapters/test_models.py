@@ -44,6 +44,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "deepseek-v3": ("deepseek-v3", {"target_modules": ["q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "o_proj"]}),
     "llama4": ("llama4", {}),
     "mistral": ("mistral", ALL),
+    "olmo2": ("olmo2", ALL),
+    "olmo3": ("olmo3", ALL),
+    "exaone4": ("exaone4", ALL),
 }  # fmt: skip
 
 

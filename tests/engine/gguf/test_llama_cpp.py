@@ -52,7 +52,10 @@ def loaded(path: Path) -> Model:
 
 # What llama.cpp leaves out: windows of these, and norms of heads of a command-r that has less than 64 layers.
 NO_WINDOW = {"sliding_window": None}
-IN_LLAMA_CPP = {"phi3": NO_WINDOW, "phi3-long": NO_WINDOW, "starcoder2": NO_WINDOW, "command-r": {"use_qk_norm": False}}
+IN_LLAMA_CPP = {
+    "phi3": NO_WINDOW, "phi3-long": NO_WINDOW, "starcoder2": NO_WINDOW, "command-r": {"use_qk_norm": False},
+    "exaone4-sliding": {"num_hidden_layers": 64},  # where it slides at all
+}
 
 
 @pytest.mark.parametrize("name", MODELS)

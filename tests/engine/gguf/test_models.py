@@ -57,6 +57,10 @@ MODELS = {
     "glm4": ("Glm4Config", {"head_dim": 16, "pad_token_id": 0}),
     "qwen2moe": ("Qwen2MoeConfig", {"num_experts": 6, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 64, "num_experts_per_tok": 2}),
     "mistral3": ("Ministral3Config", {"head_dim": 8, "rope_parameters": {**YARN_ROPE, **GROWING, "original_max_position_embeddings": 8}}),
+    "olmo2": ("Olmo2Config", {}),
+    "olmo2-sliding": ("Olmo3Config", {"num_hidden_layers": 5, "sliding_window": 6, "rope_parameters": {"full_attention": YARN_ROPE, "sliding_attention": {"rope_type": "default", "rope_theta": YARN_ROPE["rope_theta"]}}}),
+    "exaone4": ("Exaone4Config", {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 3, "rope_parameters": LLAMA3_ROPE}),
+    "exaone4-sliding": ("Exaone4Config", {"num_hidden_layers": 5, "sliding_window": 6}),
     "llama4": ("Llama4TextConfig", {"intermediate_size_mlp": 64, "num_local_experts": 4, "num_hidden_layers": 5, "interleave_moe_layer_step": 2, "head_dim": 8}),
 }  # fmt: skip
 

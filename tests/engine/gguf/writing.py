@@ -20,6 +20,7 @@ ARCHITECTURES = {
     "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "starcoder2": "starcoder2", "cohere": "command-r",
     "cohere2": "cohere2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "gemma": "gemma", "smollm3": "smollm3",
     "granite": "granite", "glm4": "glm4", "qwen2_moe": "qwen2moe", "ministral3": "mistral3", "llama4_text": "llama4",
+    "olmo2": "olmo2", "olmo3": "olmo2", "exaone4": "exaone4",
 }  # fmt: skip
 TURNED = {"llama", "mistral3", "smollm3", "granite"}  # whose heads are written for interleaved rotation
 TOKENS = ["<unk>", "<s>", "</s>", *(f"t{i}" for i in range(96))]

@@ -40,6 +40,8 @@ FAMILIES = {
     "qwen3-moe": ("Qwen3MoeConfig", {"num_experts": 3, "moe_intermediate_size": 16, "num_experts_per_tok": 2, "mlp_only_layers": [0], "head_dim": 16}),
     "deepseek-v3": ("DeepseekV3Config", {**LATENT, "num_attention_heads": 2, "num_key_value_heads": 2, "rope_parameters": DEEPSEEK_ROPE}),
     "cohere": ("CohereConfig", {"use_qk_norm": True}),
+    "olmo2": ("Olmo2Config", {}),
+    "exaone4": ("Exaone4Config", {"sliding_window": 3, "sliding_window_pattern": 2}),
     "cohere2": ("Cohere2Config", {"sliding_window": 3, "layer_types": [SLIDING, FULL]}),
     "starcoder2": ("Starcoder2Config", {"sliding_window": 3}),
     "llama4": ("Llama4TextConfig", {"intermediate_size_mlp": 40, "num_local_experts": 2, "num_experts_per_tok": 1, "no_rope_layers": [1, 0], "interleave_moe_layer_step": 2, "attention_chunk_size": 4, "floor_scale": 2, "head_dim": 8}),

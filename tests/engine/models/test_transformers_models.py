@@ -202,16 +202,16 @@ def test_every_decoder_of_transformers_runs_or_is_refused_with_a_reason():
 
 
 def test_a_model_that_attends_otherwise_than_it_should_is_refused_when_loaded(monkeypatch):
-    model = small_model(small_config("olmo2"))
+    model = small_model(small_config("olmo"))
     for layer in model.model.layers:
         layer.self_attn.layer_idx = 0
     with pytest.raises(UnsupportedModel, match="attends twice in layer 0"):
         transformers_model(model)
-    model = small_model(small_config("olmo2"))
+    model = small_model(small_config("olmo"))
     model.model.layers[1].self_attn.is_causal = False
     with pytest.raises(UnsupportedModel, match="calls attention with is_causal=False"):
         transformers_model(model)
-    model = small_model(small_config("olmo2"))
+    model = small_model(small_config("olmo"))
     model.config.num_hidden_layers = 3  # it stops after three, of four that it was made with
     transformers_model(model)
     monkeypatch.setattr(model.model.layers[0], "forward", lambda hidden, **_: hidden)
@@ -220,7 +220,7 @@ def test_a_model_that_attends_otherwise_than_it_should_is_refused_when_loaded(mo
 
 
 def test_checkpoints_that_do_not_fit_are_named(tmp_path):
-    model = small_model(small_config("olmo2"))
+    model = small_model(small_config("olmo"))
     model.save_pretrained(tmp_path)
     path = tmp_path / "model.safetensors"
     weights = load_file(path)

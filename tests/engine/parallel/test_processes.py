@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -19,8 +20,11 @@ from maskwright import LLM, SamplingParams
 from maskwright.cli import run
 from maskwright.engine.adapters.adapter import Adapter, LowRank
 from maskwright.engine.adapters.modules import Place
-from maskwright.engine.errors import RankLost
-from maskwright.engine.parallel.messages import FreeAdapter, LoadAdapter
+from maskwright.engine.errors import ConfigError, RankLost
+from maskwright.engine.models.tokenizer import load_tokenizer
+from maskwright.engine.parallel.messages import Done, FreeAdapter, LoadAdapter
+from maskwright.engine.parallel.team import Follower, Team
+from maskwright.engine.sharding.ranks import Rank
 from maskwright.engine.verification import Difference, _difference
 
 PATIENCE = 60  # seconds: a test that waits so long has hung
@@ -78,6 +82,80 @@ def test_a_rank_that_dies_ends_what_runs_and_what_comes(llm: LLM) -> None:
     assert llm.statistics.num_failures == 2
 
 
+def test_a_rank_that_is_stopped_ends_what_runs_after_a_named_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwright.engine.parallel.team._SIGNS", 300)
+    with LLM(**SMALL, tensor_parallel=2, num_kv_blocks=24) as llm:
+        (follower,) = followers(llm)
+        stream = llm.stream(PROMPTS[0], sampling=SamplingParams(max_tokens=150, temperature=0, ignore_eos=True))
+        next(stream)
+        follower.seconds = 2.0  # from its next sign of life on
+        os.kill(follower.process.pid, signal.SIGSTOP)
+        *_, done = in_time(lambda: list(stream))
+        expected = "rank 1 has given no sign of life for 2 s (rank_seconds); all ranks have ended: load the model again"
+        assert done.output.error == f"RankLost: {expected}"
+        assert follower.process.wait(PATIENCE) == -signal.SIGKILL
+
+
+def test_a_rank_that_has_nothing_to_answer_gives_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while it imports what it needs, loads its share, or waits."""
+    monkeypatch.setattr("maskwright.engine.parallel.team._SIGNS", 3000)
+    follower = Follower(Rank(1, 2), 30.0)
+    for _ in range(300):
+        assert follower._connection.poll(PATIENCE) and follower._connection.recv_bytes() == b""
+    follower.let_go()
+    assert follower.hear() is None
+    follower.end()
+
+
+def test_a_pause_of_all_processes_is_no_loss() -> None:
+    """As of a container: time has passed for rank 0, and the other rank goes on only now."""
+    looks, said = iter([False, True, False, True, False, False]), iter([b"", pickle.dumps(Done())])
+
+    class Paused:
+        def poll(self, seconds: float) -> bool:
+            return next(looks)
+
+        def recv_bytes(self) -> bytes:
+            return next(said)
+
+    follower: Any = Follower.__new__(Follower)
+    follower.seconds, follower._connection = 30.0, Paused()
+    assert follower.hear() == Done()
+    with pytest.raises(TimeoutError):
+        follower.hear()
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds", "how"),
+    [("SIGKILL", 30.0, "ended by SIGKILL"), ("SIGSTOP", 2.0, r"has given no sign of life for 2 s \(rank_seconds\)")],
+)
+def test_a_rank_that_dies_or_stops_while_shares_are_loaded_is_told(
+    sent: str, seconds: float, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teams: list[Team] = []
+
+    def load_and_kill(*arguments: Any) -> Any:
+        (follower,) = teams[0].followers
+        os.kill(follower.process.pid, signal.Signals[sent])
+        return load_tokenizer(*arguments)
+
+    def noted(config: Any, spec: Any) -> Team:
+        teams.append(Team(config, spec))
+        return teams[-1]
+
+    monkeypatch.setattr("maskwright.engine.loader.load_tokenizer", load_and_kill)
+    monkeypatch.setattr("maskwright.engine.parallel.team.Team", noted)
+    with pytest.raises(RankLost, match=f"rank 1 {how}; all ranks have ended: load the model again"):
+        LLM(**SMALL, tensor_parallel=2, rank_seconds=seconds)
+    assert teams[0].followers[0].process.poll() is not None
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, -1.0, True, "soon", float("nan")])
+def test_the_time_without_a_sign_of_life_is_a_number_of_seconds(seconds: Any) -> None:
+    with pytest.raises(ConfigError, match="rank_seconds must be a number of seconds, 1 or more"):
+        LLM(**SMALL, tensor_parallel=2, rank_seconds=seconds)
+
+
 def test_a_rank_that_fails_in_the_middle_ends_what_runs(llm: LLM) -> None:
     """Here: it is told to give back a slot that there is not."""
     stream = llm.stream(PROMPTS[0], sampling=SamplingParams(max_tokens=150, temperature=0, ignore_eos=True))
@@ -122,6 +200,14 @@ def test_verification_tells_how_far_ranks_are_from_one_device(capsys: pytest.Cap
     assert found is not None and 0 < float(found[1]) < 1e-4 * float(found[2])
     assert run(["verify-parallel", "--tensor-parallel", "1"]) == 2
     assert "--tensor-parallel 1 leaves nothing to compare" in capsys.readouterr().err
+
+
+def test_what_ranks_cannot_do_is_told_before_one_device_has_answered(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maskwright.engine.verification.load", lambda *_: pytest.fail("a model was loaded"))
+    assert run(["verify-parallel", "--tensor-parallel", "5", "--device", "cpu"]) == 2
+    assert "tensor_parallel=5 does not fit 4 heads" in capsys.readouterr().err
 
 
 def test_verification_tells_the_first_token_that_differs() -> None:
