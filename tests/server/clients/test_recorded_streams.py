@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from ..clients.installed import QUIET, client_library
+from ..recorded.rules import events_of
+from ..recorded.streams import Reply, stream_of, whole_of
 from ..test_stream_splits import CASES, RECORDED
+from .installed import QUIET, client_library
 from .readers import READERS, Replay, replaying
-from .rules import events_of
-from .streams import Reply, stream_of, whole_of
 
 pytestmark = QUIET
 REPLIES = [pytest.param(*case, id=f"{case[0]} {case[1]}") for case in CASES]

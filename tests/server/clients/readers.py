@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import openai
 
-from ..clients.installed import client_library
+from .installed import client_library
 
 Parts: TypeAlias = tuple[str, str, list[tuple[str, Any]]]  # content, reasoning, calls with their arguments
 MESSAGES: Any = [{"role": "user", "content": "x"}]
