@@ -14,7 +14,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -23,8 +22,8 @@ from types import ModuleType
 SHARED = "maskwright__mypyc"  # what all compiled modules are parts of
 
 
-class Finder(MetaPathFinder):
-    """Finds modules by their full names, as these files."""
+class Finder:
+    """Finds modules by their full names, as these files. No base class says so: `importlib.abc` loads much that is not needed."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files = files

@@ -233,7 +233,7 @@ class ResponseItem(BaseModel):
 
     id: str
     type: Literal["reasoning", "message", "function_call", "custom_tool_call"]
-    status: Literal["in_progress", "completed"]
+    status: Literal["in_progress", "completed", "incomplete"]
     role: Literal["assistant"] | None = None
     content: list[ResponseText] | None = None
     summary: list[Any] | None = None
@@ -247,9 +247,13 @@ class ReasoningTokens(BaseModel):
     reasoning_tokens: int
 
 
+class CacheTokens(CachedTokens):
+    cache_write_tokens: int = Field(description="0: nothing is kept for a price.")
+
+
 class ResponseUsage(BaseModel):
     input_tokens: int
-    input_tokens_details: CachedTokens
+    input_tokens_details: CacheTokens
     output_tokens: int
     output_tokens_details: ReasoningTokens
     total_tokens: int
@@ -269,10 +273,12 @@ class ResponseAnswer(Captured, Ended, Looped):
 
 
 class ResponseEvent(BaseModel):
-    """One event of a stream, with the members of its type; the last has `response`."""
+    """One event of a stream, with the members of its type; the last has `response`. A stream that fails ends with the events
+    `error` and `response.failed`."""
 
     type: str
     sequence_number: int
+    error: ErrorDetail | None = None
     response: ResponseAnswer | None = None
     item: ResponseItem | None = None
     output_index: int | None = None

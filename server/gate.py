@@ -9,6 +9,7 @@ import hmac
 import logging
 import re
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .client import CALLER, CLIENT, TRUSTED_CALLER, Caller, name_of
 from .errors import ANTHROPIC_PATH, ApiError, api_error, route_path
+from .giving_way import GivingWay
 from .metrics import HttpMetrics
 from .settings import ServerSettings
 
@@ -31,8 +33,11 @@ _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 class Gate:
     """Around the application. A request id that the client gives is kept, so that logs of both sides can be joined."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: HttpMetrics) -> None:
-        self._app, self._settings, self._metrics = app, settings, metrics
+    def __init__(
+        self, app: ASGIApp, settings: ServerSettings, metrics: HttpMetrics, giving_way: GivingWay | None = None
+    ) -> None:
+        """giving_way: of clients that compile here; None where nothing is compiled."""
+        self._app, self._settings, self._metrics, self._giving_way = app, settings, metrics, giving_way
         self._operators = [_digest(key) for key in settings.admin_api_key]
         self._digests = [_digest(key) for key in settings.api_key] + self._operators
 
@@ -51,9 +56,9 @@ class Gate:
             self._check_headers(headers)
             self._check_coding(headers)
             self._tell_caller(scope, path, headers)
-            body = _LimitedBody(receive, headers, *self._bounds(path))
             asked = _as_get(scope)
-            await self._app(asked, body, answer)
+            async with self._turn(scope):
+                await self._app(asked, _LimitedBody(receive, headers, *self._bounds(path)), answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
                 await api_error(error).response(path, request_id)(scope, receive, answer)
@@ -77,6 +82,12 @@ class Gate:
         is_operator = any(matches) or not self._digests
         CLIENT.set(name_of(scope, digest))
         CALLER.set(Caller(digest.hex() if self._digests else "", is_operator))  # without keys, what is sent as one is nothing
+
+    def _turn(self, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """The block in which a request is read and answered; what only looks at the server never stands back."""
+        if self._giving_way is None or scope["method"] != "POST":
+            return nullcontext()
+        return self._giving_way.turn(CLIENT.get())
 
     def _bounds(self, path: str) -> tuple[int, float]:
         """How many bytes the body of a request to this path may have, and seconds to arrive."""

@@ -42,10 +42,18 @@ class ItemWriter:
         """What the reader tells of a stop string."""
         return self._reader.told_stop(output)
 
-    def finish(self) -> list[dict[str, Any]]:
-        """The events of the end of the output. An output without any text is an empty message."""
+    def finish(self, *, is_cut: bool = False) -> list[dict[str, Any]]:
+        """The events of the end of the output. An output without any text is an empty message.
+
+        is_cut: the end is none of the model's, so the open item is incomplete.
+        """
         opened = [] if self.items else self._open({"type": "message", "role": "assistant", "content": []})
-        return opened + self._close()
+        return opened + self._close("incomplete" if is_cut else "completed")
+
+    def give_up(self) -> None:
+        """What is open stays as it is: nothing more comes."""
+        if self._is_open:
+            self.items[-1]["status"], self._is_open = "incomplete", False
 
     def _take(self, delta: ReplyDelta) -> list[dict[str, Any]]:
         if isinstance(delta, ThoughtDelta):
@@ -92,9 +100,7 @@ class ItemWriter:
         if item["type"] in GROWING:
             return told
         made["content"] = [_part(item["type"])]
-        if item["type"] == "message":
-            told.append(self._about("response.content_part.added", content_index=0, part=_part("message")))
-        return told
+        return [*told, self._about("response.content_part.added", content_index=0, part=_part(item["type"]))]
 
     def _grow(self, kind: str, text: str, **more: Any) -> dict[str, Any]:
         item = self.items[-1]
@@ -104,11 +110,11 @@ class ItemWriter:
             item["content"][0]["text"] += text
         return self._about(kind, delta=text, **more)
 
-    def _close(self) -> list[dict[str, Any]]:
+    def _close(self, status: str = "completed") -> list[dict[str, Any]]:
         if not self._is_open:
             return []
         item = self.items[-1]
-        item["status"], self._is_open = "completed", False
+        item["status"], self._is_open = status, False
         done = self._about("response.output_item.done", item=dict(item))
         del done["item_id"]
         if item["type"] == "function_call":
@@ -118,9 +124,10 @@ class ItemWriter:
             return [self._about("response.custom_tool_call_input.done", input=item["input"]), done]
         part = item["content"][0]
         if item["type"] == "reasoning":
-            return [self._about("response.reasoning_text.done", content_index=0, text=part["text"]), done]
-        self._take_logprobs()
-        text = self._about("response.output_text.done", content_index=0, text=part["text"], logprobs=part["logprobs"])
+            text = self._about("response.reasoning_text.done", content_index=0, text=part["text"])
+        else:
+            self._take_logprobs()
+            text = self._about("response.output_text.done", content_index=0, text=part["text"], logprobs=part["logprobs"])
         return [text, self._about("response.content_part.done", content_index=0, part=dict(part)), done]
 
     def _about(self, kind: str, **members: Any) -> dict[str, Any]:

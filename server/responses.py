@@ -155,15 +155,17 @@ class ResponseWriter:
         yield self._event({"type": f"response.{self._status}", "response": await self._ended()})
 
     def failed(self, error: ApiError) -> bytes:
-        """The last event of a stream that failed."""
+        """The last events of a stream that failed: many clients raise the first, and read nothing of the second."""
         told = {"code": error.code or "server_error", "message": error.message}
-        return self._event({"type": "response.failed", "response": {**self._response("failed"), "error": told}})
+        self._items.give_up()
+        raised = self._event({"type": "error", **told, "param": error.param, "error": error.body["error"]})
+        return raised + self._event({"type": "response.failed", "response": {**self._response("failed"), "error": told}})
 
     def _read(self, event: Event) -> list[dict[str, Any]]:
         told = self._items.read(event)
         if event.output is not None:
-            told += self._items.finish()
             self._reason = self._items.finish_reason(event.output)
+            told += self._items.finish(is_cut=self._status == "incomplete")
             self._usage = self._usage_of(event.output)
         return told
 
@@ -198,7 +200,7 @@ class ResponseWriter:
         reasoning = len(self._service.llm.tokenizer.encode(thought, add_special_tokens=False)) if thought else 0
         return {
             "input_tokens": prompt,
-            "input_tokens_details": {"cached_tokens": ended.num_cached_tokens},
+            "input_tokens_details": {"cached_tokens": ended.num_cached_tokens, "cache_write_tokens": 0},
             "output_tokens": output,
             "output_tokens_details": {"reasoning_tokens": min(reasoning, output)},
             "total_tokens": prompt + output,

@@ -27,6 +27,7 @@ from .client import CALLER, CLIENT
 from .compiling.compiler import ConstraintCompiler
 from .compiling.lanes import Lanes
 from .errors import ApiError, api_error
+from .giving_way import GivingWay
 from .metrics import Metrics, RequestWatch
 from .own_parts import check_names
 from .reasoning import is_about_budget
@@ -74,6 +75,7 @@ class Service:
         num_processes = settings.compile_processes or max((os.cpu_count() or 1) // 4, 1)
         lanes = Lanes(llm.vocabulary, llm.compiler.limits, num_processes, settings.compile_memory_bytes)
         self.compiler = ConstraintCompiler(llm.compiler, lanes, self.metrics, settings.max_compiles)
+        self.giving_way = GivingWay(lanes.is_slow)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="counting")
         self.requests = RunningRequests()

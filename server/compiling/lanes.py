@@ -62,6 +62,10 @@ class Lanes:
         """Sources that wait for their turn in the quick lane."""
         return self._quick.num_waiting
 
+    def is_slow(self, client: str) -> bool:
+        """Whether something of this client is in the slow lane."""
+        return client in self._slow_clients
+
     def start(self) -> None:
         """Make ready, in a thread; what is asked for meanwhile waits."""
         self._threads.submit(self._fork_server.start).add_done_callback(self._tell_failure)

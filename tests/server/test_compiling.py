@@ -90,6 +90,19 @@ def test_nobody_waits_for_a_strangers_schema(patient: Served) -> None:
         assert measured(http, queue) == 0
 
 
+def test_who_compiles_something_slow_is_answered_beside_others(patient: Served) -> None:
+    """It stands back for a while and no longer, however long the others' answers are."""
+    way = patient.service.giving_way
+    with patient.http() as http, attack(patient, slow(5)):
+        assert eventually(http, lambda: measured(http, "maskwright:constraint_compile_queue", lane="slow") == 1)
+        other = {"Authorization": "Bearer other"}
+        with http.stream("POST", CHAT, json={**ASK, "max_tokens": 1500, "ignore_eos": True, "stream": True}, headers=other) as stream:
+            lines = stream.iter_lines()  # kept: the connection is closed with it
+            next(lines)
+            assert http.post(CHAT, json=ASK).status_code == 200
+            assert len(way._open) == 2 and not way._waiting
+
+
 def test_a_full_queue_says_when_to_come_again(patient: Served) -> None:
     with patient.http() as http:
         assert http.post(CHAT, json=KNOWN).status_code == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from pydantic import BaseModel
@@ -82,13 +83,20 @@ def test_what_is_not_supported_is_named(client: openai.OpenAI, more: Any, param:
     assert caught.value.param == param
 
 
-def test_a_stream_that_fails_says_so(client: openai.OpenAI, llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_fails_says_so(client: openai.OpenAI, http: httpx.Client, llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("injected")
 
     broken = llm.compiler.compile(Regex("fails[a-z]{5}"))
     monkeypatch.setattr(broken, "advance", fail)
     text: Any = {"format": {"type": "regex", "regex": "fails[a-z]{5}"}}
-    events = list(client.responses.create(model=MODEL, input="x", text=text, stream=True))
-    assert events[-1].type == "response.failed" and events[-1].response.status == "failed"
-    assert events[-1].response.error is not None and events[-1].response.error.code == "generation_failed"
+    seen = []
+    with pytest.raises(openai.APIError, match="injected") as raised:  # by the client, at the event "error"
+        for event in client.responses.create(model=MODEL, input="x", text=text, stream=True):
+            seen.append(event.type)
+    assert raised.value.code == "generation_failed" and seen[:2] == ["response.created", "response.in_progress"]
+    answer = http.post("/v1/responses", json={"input": "x", "text": text, "stream": True}).text.split("\n\n")
+    error, failed = (json.loads(event.partition("data: ")[2]) for event in answer[-3:-1])
+    assert (error["type"], failed["type"], failed["response"]["status"]) == ("error", "response.failed", "failed")
+    assert error["error"]["code"] == failed["response"]["error"]["code"] == "generation_failed"
+    assert failed["sequence_number"] == error["sequence_number"] + 1

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-
-from pydantic_core import SchemaError, SchemaValidator, core_schema
+from typing import TYPE_CHECKING
 
 from ...base.utf8 import ALL, Ranges, invert, normalize
 from ...grammar.source import Limits
 from .charsets import NOT_NEWLINE, simply_ignoring_case
 from .parser import Group, PatternParser, syntax_error
 from .tree import Anchor, CharSet, Concat, Lookahead, Place, Tree
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
 _CONTROLS = {"a": 0x07, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
@@ -30,6 +32,8 @@ _LAST_BEFORE_SURROGATES, _FIRST_BEHIND_SURROGATES = 0xD7FF, 0xE000
 
 def parse_rust(pattern: str, limits: Limits) -> Tree:
     """The meaning of a pattern; whatever the crate refuses is refused."""
+    from pydantic_core import SchemaError  # here, as few need it and it takes 10 ms to load
+
     try:
         _validator(pattern)
     except SchemaError as error:
@@ -186,4 +190,6 @@ def crate_class(text: str) -> Ranges:
 
 
 def _validator(pattern: str) -> SchemaValidator:
+    from pydantic_core import SchemaValidator, core_schema
+
     return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))

@@ -6,15 +6,30 @@ import { MODEL, QUESTION, TEXT, UNKNOWN, URL, rejects, runChecks } from "./check
 const require = createRequire(`${process.env.MODULES}/`);
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
 const { Output, generateText, stepCountIs, streamText, tool } = await load("ai");
+const { createAnthropic } = await load("@ai-sdk/anthropic");
+const { createOpenAI } = await load("@ai-sdk/openai");
 const { createOpenAICompatible } = await load("@ai-sdk/openai-compatible");
 const { z } = await load("zod");
 
 const provider = createOpenAICompatible({ name: "maskwright", baseURL: URL, supportsStructuredOutputs: true });
 const Person = z.object({ name: z.string(), age: z.number().int() });
 const asked = { model: provider(MODEL), maxRetries: 0, maxOutputTokens: 100 };
+const others = {
+  responses: createOpenAI({ baseURL: URL, apiKey: "none" }).responses,
+  messages: createAnthropic({ baseURL: URL, apiKey: "none" }),
+};
 const cities = [];
 const tools = {
   get_weather: tool({ description: "The weather in a city", inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => (cities.push(city), `It is sunny in ${city}.`) }),
+};
+
+/** A loop of tools over another interface, streamed. */
+const streamedLoop = async (provider) => {
+  const before = cities.length;
+  const result = streamText({ ...asked, model: provider(MODEL), prompt: QUESTION, tools, stopWhen: stepCountIs(4) });
+  for await (const part of result.fullStream) if (part.type === "error") throw part.error;
+  assert.equal(cities[before], "Paris");
+  assert.ok((await result.steps).length > 1 && (await result.totalUsage).outputTokens > 0);
 };
 
 await runChecks({
@@ -38,5 +53,7 @@ await runChecks({
     assert.equal((await result.output).age, 36);
     assert.ok(parts > 1);
   },
+  "a streamed loop of tools, responses": () => streamedLoop(others.responses),
+  "a streamed loop of tools, messages": () => streamedLoop(others.messages),
   error: () => rejects(generateText({ ...asked, model: provider(UNKNOWN), prompt: "x" })),
 });
