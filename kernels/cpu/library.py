@@ -74,7 +74,8 @@ def loaded() -> ctypes.CDLL | None:
     found.maskwright_attend.argtypes = (address, word)
     found.maskwright_decode.argtypes = (address, address, word)
     found.maskwright_pick.argtypes = (address, word)
-    for function in (found.maskwright_norm, found.maskwright_gate, found.maskwright_turn):
+    found.maskwright_are_numbers.argtypes = (address, number, number, number, address)
+    for function in (found.maskwright_norm, found.maskwright_gate, found.maskwright_turn, found.maskwright_are_numbers):
         function.restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)
     return found if found.maskwright_use(b"auto") else None

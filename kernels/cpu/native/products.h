@@ -120,6 +120,7 @@ typedef struct {
   float (*largest)(const float *scores, int64_t count);
   void (*weights_of)(const float *scores, int64_t count, float best, float temperature, float *weights);
   int64_t (*fixed_sum)(const float *weights, int64_t count, float unit);
+  int (*has_nan)(const float *x, int64_t count);
 } InstructionSet;
 
 /* The set in use; see maskwright_use in products.c. */
