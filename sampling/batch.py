@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class BatchPacker:
 
 
 def same_objects(left: Sequence[object], right: Sequence[object]) -> bool:
-    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
+    return len(left) == len(right) and all(map(is_, left, right))
 
 
 def pack_fixed(sequences: Sequence[SequenceSampling], device: torch.device) -> SamplerRows:

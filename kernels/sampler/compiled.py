@@ -9,29 +9,46 @@ double precision.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..cpu.library import loaded
 from . import reference
-from .interface import Sampled, SamplerRows, TokenValues, check_arrays, slice_rows
+from .interface import MISSING, UNCONSTRAINED, Sampled, SamplerRows, TokenValues, check_arrays, slice_rows
+from .parameters import DTYPES
 from .programs import Code, Programs
 
-LISTS = ("offsets", "bias_ids", "bias", "seen_offsets", "seen_ids", "seen_counts")
 NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "top_k")
-GIVEN = ("logits", "masks", "mask_of", *LISTS, *NUMBERS, "seed", "position", "given")
-MADE = ("token", "logprob", "kept_mass", "num_allowed", "bans_overridden", "top_token", "top_logprob")
+LISTS = ("offsets", "bias_ids", "bias", "seen_offsets", "seen_ids", "seen_counts")
+ADDRESSES = ("logits", "masks", *LISTS, *NUMBERS, "seed", "position", "given", "picked", "top_token", "top_logprob")
 DRAW = -2  # in `given`: a token is to be drawn
+PLACES = tuple(map(list(DTYPES).index, NUMBERS))  # in `ParameterArrays`
+PICKED = np.dtype({  # `Picked` of native/pick.c; `is_number`: no logit of the row is NaN
+    "names": ["token", "num_allowed", "kept_mass", "logprob", "bans_overridden", "is_number"],
+    "formats": [np.int64, np.int64, np.float64, np.float32, np.bool_, np.bool_],
+    "offsets": [0, 8, 16, 24, 28, 29], "itemsize": 32,
+})  # fmt: skip
 
 
 class _Picks(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in (*GIVEN, *MADE)),
+        *((name, ctypes.c_void_p) for name in ADDRESSES),
         *((name, ctypes.c_int64) for name in ("num_rows", "stride", "vocab_size", "is_told", "num_top")),
     )
+
+
+class Picked(NamedTuple):
+    """What is drawn, on the host."""
+
+    rows: NDArray[np.void]  # [rows] of PICKED
+    top_token: Tensor  # int64 [rows, n], as in `Sampled`
+    top_logprob: Tensor  # float32 [rows, n]
 
 
 def sample(
@@ -45,54 +62,80 @@ def sample(
     is_told: bool = True,
 ) -> Sampled:
     """`reference.sample`, whichever computes it. Raises MemoryError."""
-    found = loaded() if is_covered(logits) else None
-    if found is None:
+    if not is_covered(logits):
         return reference.sample(
             logits, rows, mask_rows, mask_index, vocab_size=vocab_size, num_top_logprobs=num_top_logprobs, is_told=is_told
         )
     check_arrays(logits, rows, mask_rows, mask_index, vocab_size)
+    given, share = None, torch.empty((logits.shape[0], 0))
+    if rows.programs is not None:
+        given, share = _of_programs(logits, rows, rows.programs, mask_rows, mask_index, vocab_size)
+    masks = [] if mask_rows is None or mask_index is None else _masks_of(mask_rows, mask_index)
+    drawn, *top = pick(
+        logits, rows, masks, vocab_size=vocab_size, num_top_logprobs=num_top_logprobs, is_told=is_told, given=given
+    )
+    fields = {name: torch.from_numpy(drawn[name]) for name in PICKED.names or () if name != "is_number"}
+    return Sampled(**fields, top_token=top[0], top_logprob=top[1], share=share)
+
+
+def pick(
+    logits: Tensor,
+    rows: SamplerRows,
+    masks: Sequence[NDArray[np.uint32] | None],
+    *,
+    vocab_size: int,
+    num_top_logprobs: int = 0,
+    is_told: bool = True,
+    given: Tensor | None = None,
+) -> Picked:
+    """`sample` of logits that it `is_covered`, all of whose arrays fit together. Raises MemoryError.
+
+    masks: uint32 [words] of each row, None of one that may draw all; none at all where no row has one. given: int64 [rows], the
+    tokens of rows that are drawn already, DRAW of others; needed for rows with programs.
+    """
+    found = loaded()
+    assert found is not None, "`is_covered` was asked"
     count, num_top = logits.shape[0], min(num_top_logprobs, vocab_size) if is_told else 0
-    given, share = (None, torch.empty((count, 0))) if rows.programs is None else _of_programs(
-        logits, rows, rows.programs, mask_rows, mask_index, vocab_size
-    )
-    sampled = Sampled(
-        token=torch.empty(count, dtype=torch.int64),
-        logprob=torch.empty(count),
-        kept_mass=torch.empty(count, dtype=torch.float64),
-        num_allowed=torch.empty(count, dtype=torch.int64),
-        bans_overridden=torch.empty(count, dtype=torch.bool),
-        top_token=torch.empty((count, num_top), dtype=torch.int64),
-        top_logprob=torch.empty((count, num_top)),
-        share=share,
-    )
-    masks = None if mask_rows is None else mask_rows.contiguous()
-    index = None if mask_index is None else mask_index.long().contiguous()
-    numbers = [getattr(rows.parameters, name) for name in NUMBERS]
-    read = (logits, masks, index, *_lists(rows.bias), *_lists(rows.history), *numbers, rows.seed, rows.position, given)
-    arrays = [None if array is None else array.data_ptr() for array in (*read, *sampled[:-1])]
-    picks = _Picks(*arrays, count, logits.stride(0), vocab_size, is_told, num_top)
+    picked = np.empty(count, PICKED)
+    top_token, top_logprob = torch.empty((count, num_top), dtype=torch.int64), torch.empty((count, num_top))
+    kept = [None if mask is None else np.ascontiguousarray(mask) for mask in masks]
+    addresses = (ctypes.c_void_p * count)(*(None if mask is None else mask.ctypes.data for mask in kept)) if kept else None
+    numbers = [array.data_ptr() for array in rows.parameters]
+    picks = _Picks(
+        logits.data_ptr(), None if addresses is None else ctypes.addressof(addresses), *_lists(rows.bias), *_lists(rows.history),
+        *(numbers[place] for place in PLACES), rows.seed.data_ptr(), rows.position.data_ptr(),
+        None if given is None else given.data_ptr(),
+        picked.ctypes.data, top_token.data_ptr(), top_logprob.data_ptr(), count, logits.stride(0), vocab_size, is_told, num_top,
+    )  # fmt: skip
     if found.maskwright_pick(ctypes.byref(picks), torch.get_num_threads()) != 0:
         raise MemoryError(f"no memory to draw from {vocab_size} tokens")
-    return sampled
-
-
-def are_numbers(logits: Tensor, vocab_size: int) -> Tensor:
-    """bool [rows]: none of the first `vocab_size` logits of the row is NaN."""
-    found = loaded() if is_covered(logits) else None
-    if found is None:
-        return ~logits[:, :vocab_size].isnan().any(-1)
-    result = torch.empty(logits.shape[0], dtype=torch.bool)
-    found.maskwright_are_numbers(logits.data_ptr(), logits.shape[0], logits.stride(0), vocab_size, result.data_ptr())
-    return result
+    return Picked(picked, top_token, top_logprob)
 
 
 def is_covered(logits: Tensor) -> bool:
     """Whether compiled code reads these logits."""
-    return logits.dtype == torch.float32 and logits.device.type == "cpu" and logits.ndim == 2 and logits.stride(-1) == 1
+    is_plain = logits.dtype == torch.float32 and logits.device.type == "cpu" and logits.ndim == 2 and logits.stride(-1) == 1
+    return is_plain and loaded() is not None
 
 
-def _lists(values: TokenValues | None) -> tuple[Tensor | None, ...]:
-    return (None, None, None) if values is None else values
+def are_numbers(logits: Tensor, vocab_size: int) -> Tensor:
+    """bool [rows]: none of the first `vocab_size` logits of the row is NaN."""
+    if not is_covered(logits):
+        return ~logits[:, :vocab_size].isnan().any(-1)
+    found, result = loaded(), torch.empty(logits.shape[0], dtype=torch.bool)
+    assert found is not None, "`is_covered` was asked"
+    found.maskwright_are_numbers(logits.data_ptr(), logits.shape[0], logits.stride(0), vocab_size, result.data_ptr())
+    return result
+
+
+def _lists(values: TokenValues | None) -> tuple[int | None, ...]:
+    return (None, None, None) if values is None else tuple(array.data_ptr() for array in values)
+
+
+def _masks_of(mask_rows: Tensor, mask_index: Tensor) -> list[NDArray[np.uint32] | None]:
+    """Of each row; of one whose mask is MISSING one that allows nothing."""
+    pool, nothing = mask_rows.numpy().view(np.uint32), np.zeros(mask_rows.shape[1], np.uint32)
+    return [None if place == UNCONSTRAINED else nothing if place == MISSING else pool[place] for place in mask_index.tolist()]
 
 
 def _of_programs(

@@ -12,10 +12,18 @@
 #define BINS 2048
 #define TOP_CHUNK 256  /* tokens that are passed over together, where all are less probable than those found */
 
+/* What is drawn of a row. */
 typedef struct {
-  const float *logits;      /* [num_rows, stride] */
-  const uint32_t *masks;    /* [pool, num_words], or NULL: no row is constrained */
-  const int64_t *mask_of;   /* [num_rows]: row of the pool, -1 unconstrained, -2 missing */
+  int64_t token; /* -1 where nothing is allowed */
+  int64_t num_allowed;
+  double kept_mass; /* NaN, as logprob, unless the model `is_told` of */
+  float logprob;
+  uint8_t bans_overridden, is_number; /* is_number: no logit is NaN */
+} Picked;
+
+typedef struct {
+  const float *logits;          /* [num_rows, stride] */
+  const uint32_t *const *masks; /* [num_rows]: the tokens that each row may draw, NULL: all; NULL: no row is constrained */
   const int64_t *offsets, *bias_ids; /* [num_rows + 1], [entries], or NULL: as TokenValues */
   const float *bias;        /* [entries]; -infinity bans the token */
   const int64_t *seen_offsets, *seen_ids; /* the same of tokens that were seen, or NULL */
@@ -24,11 +32,7 @@ typedef struct {
   const int32_t *top_k;
   const int64_t *seed, *position;
   const int64_t *given;     /* [num_rows]: tokens that were drawn elsewhere, DRAW of rows to be drawn here; NULL: all rows are */
-  int64_t *token;           /* [num_rows]: -1 where nothing is allowed */
-  float *logprob;           /* NaN, as kept_mass, unless the model `is_told` of */
-  double *kept_mass;
-  int64_t *num_allowed;
-  uint8_t *bans_overridden;
+  Picked *picked;           /* [num_rows] */
   int64_t *top_token;       /* [num_rows, num_top]: the most probable tokens, the lower id first on ties */
   float *top_logprob;
   int64_t num_rows, stride, vocab_size, is_told, num_top; /* num_top 0 unless the model `is_told` of */
@@ -58,10 +62,10 @@ static int64_t num_set(const uint32_t *bits, int64_t num_words) {
 /* ---- which tokens, and their scores */
 
 static void set_allowed(const Picks *picks, int64_t row, uint32_t *allowed, int64_t num_words) {
-  const int64_t place = picks->masks == NULL ? -1 : picks->mask_of[row];
-  memset(allowed, place == -2 ? 0 : 0xFF, (size_t)num_words * sizeof *allowed);
-  if (place != -2 && picks->vocab_size % 32) allowed[num_words - 1] = (1u << picks->vocab_size % 32) - 1;
-  for (int64_t i = 0; place >= 0 && i < num_words; i++) allowed[i] &= picks->masks[place * num_words + i];
+  const uint32_t *mask = picks->masks == NULL ? NULL : picks->masks[row];
+  if (mask == NULL) memset(allowed, 0xFF, (size_t)num_words * sizeof *allowed);
+  else memcpy(allowed, mask, (size_t)num_words * sizeof *allowed);
+  if (picks->vocab_size % 32) allowed[num_words - 1] &= (1u << picks->vocab_size % 32) - 1;
 }
 
 /* Take what is banned out of `allowed`, unless nothing would be left. Returns whether that is so; `before` is scratch. */
@@ -254,17 +258,18 @@ static void find_top(const Picks *picks, const float *logits, const uint32_t *al
 
 /* `all` and `scores` are scratch. */
 static void tell(const Picks *picks, int64_t row, const float *logits, const uint32_t *allowed, uint32_t *all, float *scores, int64_t num_words) {
-  const int64_t count = picks->vocab_size, token = picks->token[row];
+  Picked *picked = picks->picked + row;
+  const int64_t count = picks->vocab_size, token = picked->token;
   memset(all, 0xFF, (size_t)num_words * sizeof *all);
   if (count % 32) all[num_words - 1] = (1u << count % 32) - 1;
   float most = maskwright_chosen->most_of(logits, all, count);
   double log_total = most + log(maskwright_chosen->sum_of(logits, all, count, most)), kept = 1.0;
-  if (picks->num_allowed[row] < count) {
+  if (picked->num_allowed < count) {
     most = maskwright_chosen->most_of(logits, allowed, count);
-    kept = picks->num_allowed[row] == 0 ? 0.0 : exp(most + log(maskwright_chosen->sum_of(logits, allowed, count, most)) - log_total);
+    kept = picked->num_allowed == 0 ? 0.0 : exp(most + log(maskwright_chosen->sum_of(logits, allowed, count, most)) - log_total);
   }
-  picks->kept_mass[row] = kept;
-  picks->logprob[row] = token < 0 ? NAN : (float)((double)bounded(logits[token]) - log_total);
+  picked->kept_mass = kept;
+  picked->logprob = token < 0 ? NAN : (float)((double)bounded(logits[token]) - log_total);
   if (picks->num_top == 0) return;
   int64_t *top = picks->top_token + row * picks->num_top;
   find_top(picks, logits, all, scores, top, picks->num_top);
@@ -289,15 +294,17 @@ static int64_t token_drawn(const Picks *picks, int64_t row, const float *logits,
 }
 
 static void pick_row(const Picks *picks, int64_t row, const Room *room, int64_t num_words) {
+  Picked *picked = picks->picked + row;
   const float *logits = picks->logits + row * picks->stride;
   set_allowed(picks, row, room->allowed, num_words);
   memcpy(room->drawable, room->allowed, (size_t)num_words * sizeof *room->allowed);
-  picks->num_allowed[row] = num_set(room->allowed, num_words);
-  picks->bans_overridden[row] = (uint8_t)ban(picks, row, room->drawable, room->scratch, num_words);
+  picked->is_number = (uint8_t)!maskwright_chosen->has_nan(logits, picks->vocab_size);
+  picked->num_allowed = num_set(room->allowed, num_words);
+  picked->bans_overridden = (uint8_t)ban(picks, row, room->drawable, room->scratch, num_words);
   const int is_drawn = picks->given != NULL && picks->given[row] != DRAW;
-  picks->token[row] = is_drawn ? picks->given[row] : token_drawn(picks, row, logits, room, num_words);
+  picked->token = is_drawn ? picks->given[row] : token_drawn(picks, row, logits, room, num_words);
   if (picks->is_told) tell(picks, row, logits, room->allowed, room->scratch, room->scores, num_words);
-  else picks->logprob[row] = NAN, picks->kept_mass[row] = NAN;
+  else picked->logprob = NAN, picked->kept_mass = NAN;
 }
 
 typedef struct {
