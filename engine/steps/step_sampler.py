@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -195,11 +197,14 @@ def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
 
 def _picked_records(sequences: list[Sequence], picked: compiled.Picked) -> list[Drawn]:
     """`records` of what compiled code has drawn."""
-    found = zip(sequences, picked.rows.tolist(), picked.top_token.tolist(), picked.top_logprob.tolist(), strict=True)
+    tops: Iterable[tuple[list[int], list[float]]] = repeat(([], []))
+    if picked.top_token is not None and picked.top_logprob is not None:
+        tops = zip(picked.top_token.tolist(), picked.top_logprob.tolist(), strict=True)
     drawn: list[Drawn] = []
-    for sequence, (token, num_allowed, kept_mass, logprob, overridden, is_number), top, top_logprobs in found:
-        row = _Row(token if is_number else INVALID, logprob, kept_mass, num_allowed, overridden, top, top_logprobs, [])
-        drawn.append(_record(sequence, row))
+    for sequence, values, (top, top_logprobs) in zip(sequences, picked.rows.tolist(), tops, strict=False):  # `repeat` has no end
+        token, num_allowed, kept_mass, logprob, overridden, is_number = values
+        token = token if is_number else INVALID
+        drawn.append(_record(sequence, _Row(token, logprob, kept_mass, num_allowed, overridden, top, top_logprobs, [])))
     return drawn
 
 

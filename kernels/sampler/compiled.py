@@ -9,6 +9,7 @@ double precision.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -21,14 +22,13 @@ from torch import Tensor
 from ..cpu.library import loaded
 from . import reference
 from .interface import MISSING, UNCONSTRAINED, Sampled, SamplerRows, TokenValues, check_arrays, slice_rows
-from .parameters import DTYPES
+from .parameters import ParameterArrays
 from .programs import Code, Programs
 
 NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "top_k")
 LISTS = ("offsets", "bias_ids", "bias", "seen_offsets", "seen_ids", "seen_counts")
 ADDRESSES = ("logits", "masks", *LISTS, *NUMBERS, "seed", "position", "given", "picked", "top_token", "top_logprob")
 DRAW = -2  # in `given`: a token is to be drawn
-PLACES = tuple(map(list(DTYPES).index, NUMBERS))  # in `ParameterArrays`
 PICKED = np.dtype({  # `Picked` of native/pick.c; `is_number`: no logit of the row is NaN
     "names": ["token", "num_allowed", "kept_mass", "logprob", "bans_overridden", "is_number"],
     "formats": [np.int64, np.int64, np.float64, np.float32, np.bool_, np.bool_],
@@ -47,8 +47,8 @@ class Picked(NamedTuple):
     """What is drawn, on the host."""
 
     rows: NDArray[np.void]  # [rows] of PICKED
-    top_token: Tensor  # int64 [rows, n], as in `Sampled`
-    top_logprob: Tensor  # float32 [rows, n]
+    top_token: Tensor | None  # int64 [rows, n], as in `Sampled`; None where nobody asks for some
+    top_logprob: Tensor | None  # float32 [rows, n]
 
 
 def sample(
@@ -71,11 +71,13 @@ def sample(
     if rows.programs is not None:
         given, share = _of_programs(logits, rows, rows.programs, mask_rows, mask_index, vocab_size)
     masks = [] if mask_rows is None or mask_index is None else _masks_of(mask_rows, mask_index)
-    drawn, *top = pick(
+    drawn, *tops = pick(
         logits, rows, masks, vocab_size=vocab_size, num_top_logprobs=num_top_logprobs, is_told=is_told, given=given
     )
     fields = {name: torch.from_numpy(drawn[name]) for name in PICKED.names or () if name != "is_number"}
-    return Sampled(**fields, top_token=top[0], top_logprob=top[1], share=share)
+    none = (torch.empty((logits.shape[0], 0), dtype=dtype) for dtype in (torch.int64, torch.float32))
+    top_token, top_logprob = (empty if top is None else top for top, empty in zip(tops, none, strict=True))
+    return Sampled(**fields, top_token=top_token, top_logprob=top_logprob, share=share)
 
 
 def pick(
@@ -97,19 +99,35 @@ def pick(
     assert found is not None, "`is_covered` was asked"
     count, num_top = logits.shape[0], min(num_top_logprobs, vocab_size) if is_told else 0
     picked = np.empty(count, PICKED)
-    top_token, top_logprob = torch.empty((count, num_top), dtype=torch.int64), torch.empty((count, num_top))
+    top_token = torch.empty((count, num_top), dtype=torch.int64) if num_top else None
+    top_logprob = torch.empty((count, num_top)) if num_top else None
     kept = [None if mask is None else np.ascontiguousarray(mask) for mask in masks]
     addresses = (ctypes.c_void_p * count)(*(None if mask is None else mask.ctypes.data for mask in kept)) if kept else None
-    numbers = [array.data_ptr() for array in rows.parameters]
     picks = _Picks(
         logits.data_ptr(), None if addresses is None else ctypes.addressof(addresses), *_lists(rows.bias), *_lists(rows.history),
-        *(numbers[place] for place in PLACES), rows.seed.data_ptr(), rows.position.data_ptr(),
-        None if given is None else given.data_ptr(),
-        picked.ctypes.data, top_token.data_ptr(), top_logprob.data_ptr(), count, logits.stride(0), vocab_size, is_told, num_top,
+        *_known.numbers(rows.parameters), rows.seed.data_ptr(), rows.position.data_ptr(),
+        _address(given),
+        picked.ctypes.data, _address(top_token), _address(top_logprob), count, logits.stride(0), vocab_size, is_told, num_top,
     )  # fmt: skip
     if found.maskwright_pick(ctypes.byref(picks), torch.get_num_threads()) != 0:
         raise MemoryError(f"no memory to draw from {vocab_size} tokens")
     return Picked(picked, top_token, top_logprob)
+
+
+class _Numbers(threading.local):
+    """Where the numbers of a thread's last batch are, which stays the same for many steps."""
+
+    parameters: ParameterArrays | None = None
+    addresses: tuple[int, ...] = ()
+
+    def numbers(self, parameters: ParameterArrays) -> tuple[int, ...]:
+        """Addresses of NUMBERS."""
+        if parameters is not self.parameters:
+            self.parameters, self.addresses = parameters, tuple(getattr(parameters, name).data_ptr() for name in NUMBERS)
+        return self.addresses
+
+
+_known = _Numbers()
 
 
 def is_covered(logits: Tensor) -> bool:
@@ -126,6 +144,10 @@ def are_numbers(logits: Tensor, vocab_size: int) -> Tensor:
     assert found is not None, "`is_covered` was asked"
     found.maskwright_are_numbers(logits.data_ptr(), logits.shape[0], logits.stride(0), vocab_size, result.data_ptr())
     return result
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
 
 
 def _lists(values: TokenValues | None) -> tuple[int | None, ...]:
