@@ -16,4 +16,6 @@ def to_device(array: NDArray[Any], device: torch.device) -> Tensor:
     On a CPU the tensor shares the array's memory.
     """
     tensor = torch.from_numpy(np.ascontiguousarray(array))
+    if device.type == "cpu":
+        return tensor
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

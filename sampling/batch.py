@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ..kernels.sampler.interface import SamplerRows, Stages, TokenValues
 from ..kernels.sampler.parameters import DTYPES, FILTERS, ParameterArrays
@@ -26,29 +28,36 @@ class BatchPacker:
         self._packed: list[SequenceSampling] = []
         self._fixed = pack_fixed([], self.device)
         self._is_followed = False  # some numbers of programs change with every token
+        self._is_fixed = False  # nothing changes but the position
         self._biases: list[TokenArrays] = []
         self._bias: TokenValues | None = None
 
     def pack(self, sequences: Sequence[SequenceSampling]) -> SamplerRows:
         """Row r says how the next token of sequences[r] is drawn."""
-        if not same_objects(self._packed, sequences):
+        if same_objects(self._packed, sequences):
+            if self._is_fixed:
+                return self._fixed._replace(position=self._positions(sequences), bias=self._bias)
+        else:
             self._fixed = pack_fixed(sequences, self.device)
             self._packed = list(sequences)
             self._is_followed = any(sequence.mirostat is not None for sequence in sequences)
+            self._is_fixed = not any(sequence.follows_text for sequence in sequences)  # who has not begun to never will
         biases = [sequence.bias for sequence in sequences]  # the same arrays as long as nothing changes
         if not same_objects(self._biases, biases):
             self._biases, self._bias = biases, pack_biases(biases, self.device)
-        position = np.fromiter((sequence.draw_index for sequence in sequences), np.int64, len(sequences))
         return self._fixed._replace(
-            position=to_device(position, self.device),
+            position=self._positions(sequences),
             bias=self._bias,
             programs=pack_programs(sequences, self.device) if self._is_followed else self._fixed.programs,
             history=pack_history(sequences, self.device),
         )
 
+    def _positions(self, sequences: Sequence[SequenceSampling]) -> Tensor:
+        return to_device(np.array([sequence.draw_index for sequence in sequences], np.int64), self.device)
+
 
 def same_objects(left: Sequence[object], right: Sequence[object]) -> bool:
-    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
+    return len(left) == len(right) and all(map(is_, left, right))
 
 
 def pack_fixed(sequences: Sequence[SequenceSampling], device: torch.device) -> SamplerRows:

@@ -50,6 +50,8 @@ class _Lead:
     @property
     def proposal(self) -> Proposal | None:
         """What was drawn for the next place; it is tested once."""
+        if not self.proposals:
+            return None
         is_first_draw = self.sequence.sampling.draw_index == self.sequence.sampling.position
         return self.proposals[self.num_new] if is_first_draw and self.num_new < len(self.proposals) else None
 
@@ -68,11 +70,14 @@ class Verification:
         self._ready = self._leads
         assert row == logits.shape[0], "a row for each token and draft whose successor is wanted"
 
+    @property
+    def has_searched(self) -> bool:
+        """Whether some are members of searches."""
+        return any(lead.sequence.search_group is not None for lead in self._leads)
+
     def take_searched(self) -> tuple[list[Sequence], Tensor]:
         """The members of searches, which are not drawn for, and their logits [members, head width]."""
         taken = [lead for lead in self._leads if lead.sequence.search_group is not None]
-        if not taken:
-            return [], self._logits[:0]
         self._ready = self._leads = [lead for lead in self._leads if lead.sequence.search_group is None]
         rows = [lead.first_row for lead in taken]
         return [lead.sequence for lead in taken], self._logits[rows]

@@ -104,7 +104,8 @@ class PlainLoop:
 
         Who shares blocks that others compute in the same step begins behind them, and comes after them.
         """
-        chunks = sorted(chunks, key=lambda chunk: chunk.sequence.num_computed)
+        if len(chunks) > 1:
+            chunks = sorted(chunks, key=lambda chunk: chunk.sequence.num_computed)
         groups = by_halves(chunks, self._forward) if self._is_repeatable else [(chunks, self._forward(chunks))]
         for group, result in groups:
             if isinstance(result, Exception):
@@ -181,9 +182,9 @@ class PlainLoop:
 
     def _search(self, verification: Verification) -> list[Sequence]:
         """Let searches see the logits of their members. Returns the members whose logits are NaN."""
-        members, logits = verification.take_searched()
-        if not members:
+        if not verification.has_searched:  # an index with no entries would take as long as a draw
             return []
+        members, logits = verification.take_searched()
         are_numbers = self._sampler.are_numbers(logits).tolist()
         sound = [place for place, is_number in enumerate(are_numbers) if is_number]
         for search_group, seen, of_seen in by_group([members[place] for place in sound], logits[sound]):

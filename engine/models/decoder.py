@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.backend import Backend, uses_triton
 from ...kernels.cpu import between
 from ...kernels.cpu import decoder as compiled
 from ...kernels.fused import HeadNorm
+from ...kernels.quantized import BLOCK_TYPES, Packed
 from ..attention.decode_batch import DecodeBatch
 from ..attention.kernel_plans import CompiledPlan, covers_compiled, decode_plan, step_plan
 from ..attention.methods import Attend, fused
-from ..attention.paged import Chunks, LayerCall, Plan, Span
+from ..attention.paged import MAX_SHORT, Chunks, LayerCall, Plan, Span
 from ..gguf.files import is_gguf
 from ..kv_cache.tensors import KVCache, kv_block_bytes
 from ..offload.layer_stream import LayerStream
@@ -27,10 +30,10 @@ from .checkpoint_weights import read_decoder_weights
 from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import Portion, head_name
-from .linear import Adapt, DenseLinears, Linear, Linears
+from .linear import Adapt, DenseEmbedding, DenseLinears, Embedding, Linear, Linears
 from .modules import Experts, JointNorm, MeanSquares, Mlp, Norm, Rotation, Unnormed
-from .packed_linear import PackedLinear
-from .rope import inverse_frequencies
+from .packed_linear import PackedEmbedding, PackedLinear
+from .rope import AngleTable, inverse_frequencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Decoder:
         linears = plain if adapt is None else adapt(plain)
         self.uses_triton = uses_triton(backend, next(iter(weights.values())).device)
         self.embedding = linears.embedding("embedding", uses_triton=self.uses_triton)  # vocab -> hidden
+        self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
         self.head = linears.linear(head_name(spec))  # hidden -> vocab
         self.host_bytes = 0 if stream is None else stream.host_bytes
         self.num_bytes = _resident_bytes(weights, stream)
@@ -84,9 +88,10 @@ class Decoder:
         self._final_norm = build.norm("final_norm")
         self._compiled_steps = None
         if is_compiled and stream is None and is_whole:
-            self._compiled_steps = compiled_steps(spec, layers, self._final_norm, plain.linear, head_name(spec))
-        self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
+            embedding = _compiled_embedding(self.embedding, self._embedding_scale)
+            self._compiled_steps = compiled_steps(spec, layers, self._final_norm, plain.linear, head_name(spec), embedding)
         self._turns = [(frequencies.to(self.device), factor) for frequencies, factor in map(inverse_frequencies, spec.ropes)]
+        self._angles = [AngleTable(*turn) for turn in self._turns] if is_compiled else []
 
     @property
     def device(self) -> torch.device:
@@ -116,10 +121,25 @@ class Decoder:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes this step's keys and values into `cache`."""
         steps = self._compiled_steps
         if steps is not None and batch.adapters is None and steps.takes(batch.attention, cache, batch.token_ids.shape[0]):
-            embedded, rotations = self.embedding(batch.token_ids, self._embedding_scale), self._rotations(batch.positions)
-            return self._finished(steps(embedded, rotations, batch.attention, cache, batch.logit_rows, batch.columns))
+            embedded = None if steps.decoder.embeds else self.embedding(batch.token_ids, self._embedding_scale)
+            return self._finished(steps(batch, self._angles, cache, embedded))
         hidden, delta = self._hidden(batch.token_ids, batch.positions, batch.attention, cache)
         return self._logits(hidden.index_select(0, batch.logit_rows), delta.index_select(0, batch.logit_rows))
+
+    def forward_lists(
+        self,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        logit_rows: Sequence[int],
+        spans: Sequence[Span],
+        cache: KVCache,
+        columns: NDArray[np.int64] | None = None,
+    ) -> Tensor | None:
+        """`forward` of what the host knows, in one call of compiled code, by the method `fused`; None where it is not one."""
+        steps = self._compiled_steps
+        if steps is None or not steps.takes_lists(spans, cache, len(token_ids)):
+            return None
+        return self._finished(steps.of_lists(token_ids, positions, logit_rows, spans, self._angles, cache, columns))
 
     @torch.inference_mode()
     def decode(self, batch: DecodeBatch, cache: KVCache, attend: Attend = fused) -> Tensor:
@@ -154,6 +174,10 @@ class Decoder:
         """A rotation for each of the model's ropes: float32 for kernels; the model's dtype, as in transformers, for PyTorch."""
         dtype = torch.float32 if self.uses_triton else self.dtype
         rotations = []
+        if self._angles and dtype == torch.float32:
+            positions = positions.clamp_min(0)  # of rows that pad, nothing is read
+            tables = [table.up_to(int(positions.max()) + 1) for table in self._angles]
+            return tuple(Rotation(cosine.index_select(0, positions), sine.index_select(0, positions)) for cosine, sine in tables)
         for frequencies, factor in self._turns:
             angles = positions[:, None, None].float() * frequencies  # [num_tokens, 1, dim / 2]
             rotations.append(Rotation((angles.cos() * factor).to(dtype), (angles.sin() * factor).to(dtype)))
@@ -273,7 +297,6 @@ class _Builder:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class CompiledSteps:
     """The compiled decoder of a model (`kernels/cpu/decoder.py`), and when it is used.
 
@@ -281,34 +304,67 @@ class CompiledSteps:
     a gated MLP, no experts, caps or sinks; what a family has else is computed product by product, as prompts are.
     """
 
-    decoder: compiled.CompiledDecoder
-    spec: ModelSpec
+    def __init__(self, decoder: compiled.CompiledDecoder, spec: ModelSpec) -> None:
+        self.decoder, self._spec = decoder, spec
+        self._input = compiled.StepInput()
+        self._covered: KVCache | None = None  # that it is known to read
 
     def takes(self, plan: Plan, cache: KVCache, num_rows: int) -> bool:
         """Whether a step is computed here."""
-        if not isinstance(plan, CompiledPlan) or not plan.is_whole or not self.decoder.is_good_for(num_rows):
-            return False
-        return covers_compiled(cache, LayerCall(0, self.spec.head_dim, scoring=self.spec.scoring))
+        is_whole = isinstance(plan, CompiledPlan) and plan.is_whole
+        return is_whole and self.decoder.is_good_for(num_rows) and self._covers(cache)
+
+    def takes_lists(self, spans: Sequence[Span], cache: KVCache, num_rows: int) -> bool:
+        """The same of a step that has no plan."""
+        is_whole = self.decoder.embeds and max(new for _, new, _ in spans) <= MAX_SHORT
+        return is_whole and self.decoder.is_good_for(num_rows) and self._covers(cache)
 
     def __call__(
-        self,
-        hidden: Tensor,
-        rotations: Sequence[Rotation],
-        plan: Plan,
-        cache: KVCache,
-        logit_rows: Tensor,
-        columns: Tensor | None = None,
+        self, batch: ForwardBatch, angles: Sequence[AngleTable], cache: KVCache, hidden: Tensor | None
     ) -> Tensor:
-        """What the head gives for `logit_rows`, at `columns` at least; `hidden` [num_rows, hidden_size], embedded, is changed."""
+        """What the head gives for `batch.logit_rows`, at its columns at least; `hidden`, embedded tokens, is changed."""
+        plan = batch.attention
         assert isinstance(plan, CompiledPlan), "`takes` was asked"
+        rows = compiled.Rows(
+            batch.token_ids.data_ptr(), batch.positions.data_ptr(), plan.tables.data_ptr(), batch.logit_rows.data_ptr(),
+            batch.token_ids.shape[0], batch.logit_rows.shape[0], plan.tables.stride(0),
+        )  # fmt: skip
+        columns = None if batch.columns is None else (batch.columns.data_ptr(), len(batch.columns))
         self.decoder.use_cache(cache, cache.key_places, cache.value_places, cache.block_size)
-        angles = [(rotation.cosine, rotation.sine) for rotation in rotations]
-        rows = compiled.Rows(plan.slots, plan.tables, plan.lengths, plan.max_tokens)
-        return self.decoder(hidden, angles, rows, logit_rows, columns)
+        return self.decoder(rows, [table.up_to(plan.max_tokens) for table in angles], hidden, columns)
+
+    def of_lists(
+        self,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        logit_rows: Sequence[int],
+        spans: Sequence[Span],
+        angles: Sequence[AngleTable],
+        cache: KVCache,
+        columns: NDArray[np.int64] | None,
+    ) -> Tensor:
+        """The same of lists."""
+        tables = [table for _, new, table in spans for _ in range(new)]
+        rows = self._input.rows(token_ids, positions, logit_rows, tables)
+        wanted = None if columns is None else (columns.ctypes.data, len(columns))
+        self.decoder.use_cache(cache, cache.key_places, cache.value_places, cache.block_size)
+        return self.decoder(rows, [table.up_to(max(positions) + 1) for table in angles], None, wanted)
+
+    def _covers(self, cache: KVCache) -> bool:
+        if cache is not self._covered:
+            if not covers_compiled(cache, LayerCall(0, self._spec.head_dim, scoring=self._spec.scoring)):
+                return False
+            self._covered = cache
+        return True
 
 
 def compiled_steps(
-    spec: ModelSpec, layers: Sequence[Layer], final_norm: Norm, linear: Callable[[str], Linear], head: str
+    spec: ModelSpec,
+    layers: Sequence[Layer],
+    final_norm: Norm,
+    linear: Callable[[str], Linear],
+    head: str,
+    embedding: compiled.Embedding | None,
 ) -> CompiledSteps | None:
     """The compiled decoder of these layers; None where they are not what it computes. `linear` gives matrices without adapters."""
     scale = spec.head_dim**-0.5 if spec.scoring.scale is None else spec.scoring.scale
@@ -320,7 +376,7 @@ def compiled_steps(
     if not is_plain or last is None or not known or len(known) < len(made) or not compiled.fits(known, shape):
         return None
     assert final_norm.weight is not None
-    return CompiledSteps(compiled.CompiledDecoder(known, final_norm.weight, last, shape), spec)
+    return CompiledSteps(compiled.CompiledDecoder(known, final_norm.weight, last, shape, embedding), spec)
 
 
 def _compiled_layer(spec: ModelSpec, index: int, layer: Layer, linear: Callable[[str], Linear]) -> compiled.Layer | None:
@@ -338,6 +394,15 @@ def _compiled_layer(spec: ModelSpec, index: int, layer: Layer, linear: Callable[
     head_norm = None if attention.qk_norm is None else attention.qk_norm.weight
     qkv, output, up, down = matrices
     return compiled.Layer(qkv, output, up, down, before, after_attention, mlp_norm, after_mlp, head_norm, window, rope)
+
+
+def _compiled_embedding(embedding: Embedding, scale: float) -> compiled.Embedding | None:
+    """None for codes with scales: PyTorch looks their rows up."""
+    if isinstance(embedding, PackedEmbedding):
+        return compiled.Embedding(embedding.matrix, scale)
+    if isinstance(embedding, DenseEmbedding) and embedding.weight.dtype == torch.float32 and embedding.weight.is_contiguous():
+        return compiled.Embedding(Packed(BLOCK_TYPES["F32"], embedding.weight.view(torch.uint8)), scale)
+    return None
 
 
 def _is_norm(norm: Norm | Unnormed) -> bool:

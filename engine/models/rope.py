@@ -111,6 +111,27 @@ def inverse_frequencies(rope: RopeSpec) -> tuple[Tensor, float]:
     return frequencies, 1.0
 
 
+class AngleTable:
+    """Cosine and sine of a rope's angles at all positions up to the farthest that was asked for, on a CPU, in float32."""
+
+    STEP = 1024  # positions that are computed at a time at least
+
+    def __init__(self, frequencies: Tensor, factor: float) -> None:
+        """frequencies float32 [half], factor: of both, as `inverse_frequencies` gives them."""
+        self._frequencies, self._factor = frequencies, factor
+        self._cosine = self._sine = frequencies.new_empty((0, 1, len(frequencies)))
+
+    def up_to(self, num_positions: int) -> tuple[Tensor, Tensor]:
+        """(cosine, sine), [at least num_positions, 1, half]."""
+        known = self._cosine.shape[0]
+        if num_positions > known:
+            end = max(-(-num_positions // self.STEP) * self.STEP, 2 * known)
+            angles = torch.arange(known, end)[:, None, None].float() * self._frequencies
+            self._cosine = torch.cat((self._cosine, angles.cos() * self._factor))
+            self._sine = torch.cat((self._sine, angles.sin() * self._factor))
+        return self._cosine, self._sine
+
+
 def yarn_magnitude(factor: float, scale: float = 1.0) -> float:
     """YaRN's (arXiv:2309.00071) factor on queries and keys at `factor` times the original length: 0.1 * scale * ln(factor) + 1."""
     return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0

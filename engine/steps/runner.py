@@ -62,8 +62,24 @@ class ModelRunner:
         Writes the keys and values of all tokens and drafts. columns: the tokens, ascending, whose logits are wanted, None for all;
         others may be 0.
         """
-        batch = self.pack(chunks)
+        packing = packed(chunks)
+        logits = self._forward_lists(packing, columns)
+        if logits is not None:
+            return logits
+        batch = self.prepared(packing)
         return self.compute(batch if columns is None else replace(batch, columns=self._to_device(columns)))
+
+    def _forward_lists(self, packing: Packing, columns: NDArray[np.int64] | None) -> Tensor | None:
+        """The step in one call, where the model computes such and no tensors need to be made for it."""
+        if self.attend is not fused or not hasattr(self.decoder, "forward_lists") or self._has_adapters(packing):
+            return None
+        logits: Tensor | None = self.decoder.forward_lists(
+            packing.token_ids, packing.positions, packing.logit_rows, packing.spans, self.cache, columns
+        )
+        return logits
+
+    def _has_adapters(self, packing: Packing) -> bool:
+        return self.adapters is not None and max(packing.slots, default=-1) >= 0
 
     def compute(self, batch: ForwardBatch) -> Tensor:
         """`forward` of a batch that `pack` made."""
@@ -98,13 +114,12 @@ class ModelRunner:
 
     def batch(self, packing: Packing, token_ids: Tensor | None = None) -> ForwardBatch:
         """The input of a step. `token_ids`: those of the packing, where they are on the device already."""
-        slots = packing.slots
         return ForwardBatch(
             token_ids=self._to_device(packing.token_ids) if token_ids is None else token_ids,
             positions=self._to_device(packing.positions),
             logit_rows=self._to_device(packing.logit_rows),
             attention=self.decoder.plan(packing.spans, self.cache, self.attend),
-            adapters=self._to_device(slots) if self.adapters is not None and max(slots, default=-1) >= 0 else None,
+            adapters=self._to_device(packing.slots) if self._has_adapters(packing) else None,
         )
 
     def close(self) -> None:

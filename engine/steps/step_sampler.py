@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ...kernels.backend import Backend
+from ...kernels.sampler import compiled
 from ...kernels.sampler.backend import choose_sampler
 from ...kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows
 from ...kernels.sampler.reference import describe, unpack_masks, without_bans
@@ -53,8 +56,19 @@ class StepSampler:
 
         Reading the result is the one place of a step that waits for the device.
         """
-        sampling_inputs = self.sampling_inputs(sequences)
-        return records(sequences, self.sample(logits, sampling_inputs, *self.masks(sequences)))
+        inputs = self.sampling_inputs(sequences)
+        if inputs.own_stages is not None or inputs.rows.programs is not None or not self._picks(logits):
+            return records(sequences, self.sample(logits, inputs, *self.masks(sequences)))
+        guides = [sequence.guide for sequence in sequences]
+        masks = [None if guide is None else guide.mask for guide in guides] if any(guides) else []
+        picked = compiled.pick(
+            logits, inputs.rows, masks, vocab_size=self.vocab_size, num_top_logprobs=inputs.num_top_logprobs, is_told=inputs.is_told
+        )
+        return _picked_records(sequences, picked)
+
+    def _picks(self, logits: Tensor) -> bool:
+        """Whether compiled code draws, and what it says is on the host at once."""
+        return self._sample is compiled.sample and compiled.is_covered(logits)
 
     def sampling_inputs(self, sequences: list[Sequence]) -> SamplingInputs:
         """What the host knows about the next draw of each sequence, on its way to the device."""
@@ -114,6 +128,8 @@ class StepSampler:
 
     def are_numbers(self, logits: Tensor) -> Tensor:
         """[rows] bool: no logit of the row is NaN, which its sum would be too."""
+        if self._picks(logits):
+            return compiled.are_numbers(logits, self.vocab_size)
         return ~logits[:, : self.vocab_size].sum(-1, dtype=torch.float32).isnan()
 
     def probabilities(self, sequences: list[Sequence], logits: Tensor) -> Tensor:
@@ -160,25 +176,49 @@ def own_stages(sequences: list[Sequence]) -> BatchStages | None:
     return BatchStages([(each.stages, each.token_ids, len(each.token_ids)) for each in sequences])
 
 
+class _Row(NamedTuple):
+    """What was drawn of one row, as `Sampled` has it, on the host."""
+
+    token: int
+    logprob: float
+    kept_mass: float
+    num_allowed: int
+    bans_overridden: bool
+    top_token: list[int]
+    top_logprob: list[float]
+    share: list[float]
+
+
 def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
     """What was drawn for each sequence, or why nothing was. Waits for the device."""
-    token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs, shares = (part.tolist() for part in sampled)
+    rows = map(_Row, *(part.tolist() for part in sampled))
+    return [_record(sequence, row) for sequence, row in zip(sequences, rows, strict=True)]
+
+
+def _picked_records(sequences: list[Sequence], picked: compiled.Picked) -> list[Drawn]:
+    """`records` of what compiled code has drawn."""
+    tops: Iterable[tuple[list[int], list[float]]] = repeat(([], []))
+    if picked.top_token is not None and picked.top_logprob is not None:
+        tops = zip(picked.top_token.tolist(), picked.top_logprob.tolist(), strict=True)
     drawn: list[Drawn] = []
-    for row, sequence in enumerate(sequences):
-        if token_ids[row] == INVALID:
-            drawn.append(InvalidLogits("the model's scores for the next token are not numbers"))
-            continue
-        if token_ids[row] <= FAILED:
-            assert sequence.stages is not None
-            drawn.append(StageFailure(failure_text(sequence.stages, FAILED - token_ids[row])))
-            continue
-        if token_ids[row] == NO_TOKEN:
-            drawn.append(InternalError("the mask allowed no token; a constraint's masks are never empty"))
-            continue
-        sequence.bans_overridden |= overridden[row]
-        num_top = sequence.request.sampling.logprobs or 0
-        top = tuple(map(TokenLogprob, top_ids[row][:num_top], top_logprobs[row][:num_top]))
-        share = shares[row][0] if sequence.sampling.mirostat is not None and allowed[row] > 1 else None
-        logprob, mass = (logprobs[row], kept[row]) if sequence.request.tells_probabilities else (None, None)
-        drawn.append(TokenRecord(token_ids[row], logprob, mass, allowed[row], top, share))
+    for sequence, values, (top, top_logprobs) in zip(sequences, picked.rows.tolist(), tops, strict=False):  # `repeat` has no end
+        token, num_allowed, kept_mass, logprob, overridden, is_number = values
+        token = token if is_number else INVALID
+        drawn.append(_record(sequence, _Row(token, logprob, kept_mass, num_allowed, overridden, top, top_logprobs, [])))
     return drawn
+
+
+def _record(sequence: Sequence, row: _Row) -> Drawn:
+    if row.token == INVALID:
+        return InvalidLogits("the model's scores for the next token are not numbers")
+    if row.token <= FAILED:
+        assert sequence.stages is not None
+        return StageFailure(failure_text(sequence.stages, FAILED - row.token))
+    if row.token == NO_TOKEN:
+        return InternalError("the mask allowed no token; a constraint's masks are never empty")
+    sequence.bans_overridden |= row.bans_overridden
+    num_top = sequence.request.sampling.logprobs or 0
+    top = tuple(map(TokenLogprob, row.top_token[:num_top], row.top_logprob[:num_top])) if num_top else ()
+    share = row.share[0] if sequence.sampling.mirostat is not None and row.num_allowed > 1 else None
+    logprob, mass = (row.logprob, row.kept_mass) if sequence.request.tells_probabilities else (None, None)
+    return TokenRecord(row.token, logprob, mass, row.num_allowed, top, share)

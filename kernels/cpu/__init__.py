@@ -30,7 +30,7 @@ from ..quantized.rounding import Rounding
 from .codes import CODES, Codes, Given, Run, codes_of, fits, input_of, table_entry
 from .library import TYPES, Matrix, loaded
 
-__all__ = ["Product", "can_multiply", "is_available", "use_instructions"]
+__all__ = ["Product", "can_multiply", "is_available", "matrix_of", "use_instructions"]
 
 FLOAT_TYPES = ("F32", "F16", "BF16", "FLOAT8")
 FEW_FLOATS = 16  # rows of activations; with AVX2 more are better off with a product that is blocked for them
@@ -135,6 +135,11 @@ def _height(part: Packed | Codes) -> int:
 def _matrix(part: Packed | Codes, first_column: int) -> Matrix:
     if isinstance(part, Codes):
         return table_entry(part, first_column)
+    return matrix_of(part, first_column)
+
+
+def matrix_of(part: Packed, first_column: int = 0) -> Matrix:
+    """How C sees a matrix of blocks or numbers, whose memory is not kept by this."""
     data = part.data
     return Matrix(data.data_ptr(), part.num_rows, part.num_columns, data.stride(0), _number(part), first_column)
 

@@ -31,7 +31,7 @@ def fits(width: int) -> bool:
 
 class _Turn(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("heads", "cosine", "sine", "norm", "slots", "query", "keys", "values")),
+        *((name, ctypes.c_void_p) for name in ("heads", "cosine", "sine", "angles", "norm", "slots", "query", "keys", "values")),
         *((name, ctypes.c_int64) for name in ("num_rows", "stride", "num_heads", "num_kv_heads", "head_dim", "half")),
         ("eps", ctypes.c_float), ("kv_type", ctypes.c_int32),
     )  # fmt: skip
@@ -100,7 +100,7 @@ def turn_and_cache(
     projected = projected if projected.stride(1) == 1 else projected.contiguous()
     query = torch.empty(projected.shape[0], heads.num_heads, heads.head_dim)
     turn = _Turn(
-        projected.data_ptr(), angles[0].data_ptr(), angles[1].data_ptr(), None if norm is None else norm.weight.data_ptr(),
+        projected.data_ptr(), angles[0].data_ptr(), angles[1].data_ptr(), None, None if norm is None else norm.weight.data_ptr(),
         slots.data_ptr(), query.data_ptr(), cache[0].data_ptr(), cache[1].data_ptr(), projected.shape[0], projected.stride(0),
         heads.num_heads, heads.num_kv_heads, heads.head_dim, angles[0].shape[-1], 0.0 if norm is None else norm.eps,
         CACHES[cache[0].dtype],

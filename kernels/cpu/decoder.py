@@ -2,20 +2,24 @@
 
 It computes what the layers of `engine/models` compute product by product, by the same functions: bit by bit the same logits,
 without the microseconds that Python and PyTorch take between two products. All tensors are float32 and on a CPU, but for
-the cache: see `between.py`.
+the cache: see `between.py`. What a step is given may be tensors, or lists of the host (`StepInput`): behind a product that has
+gone through all weights each object that Python touches is a wait for memory.
 """
 
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from . import FEW_FLOATS, Product
+from ..quantized.blocks import Packed
+from . import FEW_FLOATS, Product, matrix_of
 from .between import ACTIVATIONS, CACHES, VECTOR
 from .library import loaded
 
@@ -43,9 +47,9 @@ SIZES = ("hidden_size", "inner_size", "num_heads", "num_kv_heads", "head_dim", "
 
 class _Decoder(ctypes.Structure):
     _fields_ = (
-        ("layers", ctypes.c_void_p), ("head", _Linear), ("final_norm", ctypes.c_void_p),
+        ("layers", ctypes.c_void_p), ("head", _Linear), ("final_norm", ctypes.c_void_p), ("embedding", ctypes.c_void_p),
         *((name, ctypes.c_int64) for name in ("num_layers", *SIZES)),
-        ("eps", ctypes.c_float), ("scale", ctypes.c_float),
+        ("eps", ctypes.c_float), ("scale", ctypes.c_float), ("embedding_scale", ctypes.c_float),
     )  # fmt: skip
 
 
@@ -53,13 +57,13 @@ class _Angles(ctypes.Structure):
     _fields_ = (("cosine", ctypes.c_void_p), ("sine", ctypes.c_void_p), ("half", ctypes.c_int64))
 
 
-ARRAYS = ("hidden", "angles", "slots", "tables", "lengths", "logit_rows", "logits", "columns")
+ARRAYS = ("token_ids", "positions", "hidden", "angles", "tables", "logit_rows", "logits", "columns")
 
 
 class _Step(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ARRAYS),
-        *((name, ctypes.c_int64) for name in ("num_rows", "num_logits", "table_width", "max_tokens", "num_columns")),
+        *((name, ctypes.c_int64) for name in ("num_rows", "num_logits", "table_width", "num_columns")),
     )
 
 
@@ -99,26 +103,78 @@ class Shape(NamedTuple):
     scale: float  # of scores
 
 
-class Rows(NamedTuple):
-    """Where the keys and values are that each new token sees: see `between.attend`."""
+class Embedding(NamedTuple):
+    """The matrix whose rows tokens are embedded as."""
 
-    slots: Tensor  # int64 [num_rows]: of its own
-    tables: Tensor  # int64 [num_rows, width]
-    lengths: Tensor  # int64 [num_rows]
-    max_tokens: int
+    matrix: Packed
+    scale: float  # that they are multiplied by
+
+
+class Rows(NamedTuple):
+    """The tokens of a step, as addresses of int64 that lie as long as the step is computed."""
+
+    token_ids: int  # [num_rows]; negative ones only pad
+    positions: int  # [num_rows]
+    tables: int  # [num_rows, table_width]: blocks of each row's sequence, of which those up to its position are read
+    logit_rows: int  # [num_logits]: some of the rows, in any order
+    num_rows: int
+    num_logits: int
+    table_width: int
+
+
+class StepInput:
+    """Makes `Rows` of lists. Tables are kept, and written anew only where they have changed."""
+
+    def __init__(self) -> None:
+        self._tables = np.empty((0, 0), np.int64)
+        self._address = 0
+        self._known: list[Sequence[int]] = []  # what stands in each row
+        self._numbers = array("q")
+
+    def rows(
+        self, token_ids: Sequence[int], positions: Sequence[int], logit_rows: Sequence[int], tables: Sequence[Sequence[int]]
+    ) -> Rows:
+        """They hold until the next call. tables: the blocks of each row's sequence."""
+        num_rows, longest = len(token_ids), max(map(len, tables))
+        if num_rows > len(self._known) or longest > self._tables.shape[1]:
+            self._reserve(max(num_rows, len(self._known)), max(2 * longest, self._tables.shape[1]))
+        for row, table in enumerate(tables):
+            if self._known[row] != table:
+                self._tables[row, : len(table)] = table
+                self._known[row] = list(table)
+        self._numbers = numbers = array("q", (*token_ids, *positions, *logit_rows))
+        address, size = numbers.buffer_info()[0], 8 * num_rows
+        return Rows(
+            address, address + size, self._address, address + 2 * size, num_rows, len(logit_rows), self._tables.shape[1]
+        )
+
+    def _reserve(self, num_rows: int, width: int) -> None:
+        self._tables = np.empty((num_rows, width), np.int64)
+        self._address, self._known = self._tables.ctypes.data, [[] for _ in range(num_rows)]
 
 
 class CompiledDecoder:
     """Layers, norm and head. `fits` says whether they can be computed here."""
 
-    def __init__(self, layers: Sequence[Layer], final_norm: Tensor, head: Matrix, shape: Shape) -> None:
-        self._head, self._kept = head, (tuple(layers), final_norm)  # whose memory is pointed to
+    def __init__(
+        self, layers: Sequence[Layer], final_norm: Tensor, head: Matrix, shape: Shape, embedding: Embedding | None = None
+    ) -> None:
+        """embedding: None where steps are given embedded tokens."""
+        self._head, self._kept = head, (tuple(layers), final_norm, embedding)  # whose memory is pointed to
         self._table = (_Layer * len(layers))(*map(_layer, layers))
+        self._embedding = None if embedding is None else matrix_of(embedding.matrix)
         sizes = (final_norm.shape[0], layers[0].down.product.num_columns, *shape[:3], 0, ACTIVATIONS.index(shape.activation), 0)
-        table = (ctypes.addressof(self._table), _linear(head), final_norm.data_ptr())
-        self._decoder = _Decoder(*table, len(layers), *sizes, shape.eps, shape.scale)
+        matrix = None if self._embedding is None else ctypes.addressof(self._embedding)
+        table = (ctypes.addressof(self._table), _linear(head), final_norm.data_ptr(), matrix)
+        scale = 1.0 if embedding is None else embedding.scale
+        self._decoder = _Decoder(*table, len(layers), *sizes, shape.eps, shape.scale, scale)
         self._cache: object = None  # that the table points to
         self._products = [matrix.product for matrix in (head, *(m for layer in layers for m in _matrices(layer)))]
+
+    @property
+    def embeds(self) -> bool:
+        """Whether steps are given tokens."""
+        return self._embedding is not None
 
     def is_good_for(self, num_rows: int) -> bool:
         """Whether nothing else is known to compute as many rows faster."""
@@ -134,30 +190,29 @@ class CompiledDecoder:
 
     def __call__(
         self,
-        hidden: Tensor,
-        angles: Sequence[tuple[Tensor, Tensor]],
         rows: Rows,
-        logit_rows: Tensor,
-        columns: Tensor | None = None,
+        angles: Sequence[tuple[Tensor, Tensor]],
+        hidden: Tensor | None = None,
+        columns: tuple[int, int] | None = None,
     ) -> Tensor:
-        """Logits [num_logits, vocab] of the rows `logit_rows`, int64 [num_logits], which are some of `hidden`'s, in any order.
+        """Logits [num_logits, vocab].
 
-        hidden [num_rows, hidden_size] are embedded tokens, and is written to; angles: cosine and sine of each rope, contiguous
-        [num_rows, ..., half]; columns, int64, ascending: the tokens whose logits are wanted, others may be 0; None: all.
-        Raises MemoryError.
+        angles: cosine and sine of each rope, contiguous [positions, ..., half], of all positions up to the rows' farthest; hidden
+        [num_rows, hidden_size]: embedded tokens, which are written to, where the decoder does not embed them; columns: address
+        and number of the tokens, int64, ascending, whose logits are wanted, others may be 0; None: all. Raises MemoryError.
         """
         found = loaded()
         assert found is not None, "there are products"
+        assert hidden is not None or self.embeds, "somebody embeds"
         turns = (_Angles * max(1, len(angles)))(*(_Angles(c.data_ptr(), s.data_ptr(), c.shape[-1]) for c, s in angles))
-        num_logits, product = logit_rows.shape[0], self._head.product
-        logits = torch.empty(num_logits, product.width)
+        product, (wanted, num_wanted) = self._head.product, columns or (None, 0)
+        logits = torch.empty(rows.num_logits, product.width)
         step = _Step(
-            hidden.data_ptr(), ctypes.addressof(turns), rows.slots.data_ptr(), rows.tables.data_ptr(), rows.lengths.data_ptr(),
-            logit_rows.data_ptr(), logits.data_ptr(), _address(columns), hidden.shape[0], num_logits, rows.tables.stride(0),
-            rows.max_tokens, 0 if columns is None else columns.shape[0],
+            rows.token_ids, rows.positions, _address(hidden), ctypes.addressof(turns), rows.tables, rows.logit_rows,
+            logits.data_ptr(), wanted, rows.num_rows, rows.num_logits, rows.table_width, num_wanted,
         )  # fmt: skip
         if found.maskwright_decode(ctypes.byref(self._decoder), ctypes.byref(step), torch.get_num_threads()) != 0:
-            raise MemoryError(f"no memory for a step of {hidden.shape[0]} sequences")
+            raise MemoryError(f"no memory for a step of {rows.num_rows} tokens")
         return logits if product.width == product.num_rows else logits[:, : product.num_rows]
 
 

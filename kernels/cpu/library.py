@@ -68,14 +68,16 @@ def loaded() -> ctypes.CDLL | None:
         return None
     number, address, word, real = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int, ctypes.c_float
     found.maskwright_multiply.argtypes = (address, word, address, number, number, address, number, address, word)
+    found.maskwright_read_rows.argtypes = (address, address, number, real, address)
     found.maskwright_norm.argtypes = (address, address, address, real, number, number, address, address)
     found.maskwright_gate.argtypes = (word, address, number, number, number, address)
     found.maskwright_turn.argtypes = (address,)
     found.maskwright_attend.argtypes = (address, word)
     found.maskwright_decode.argtypes = (address, address, word)
     found.maskwright_pick.argtypes = (address, word)
-    for function in (found.maskwright_norm, found.maskwright_gate, found.maskwright_turn):
-        function.restype = None
+    found.maskwright_are_numbers.argtypes = (address, number, number, number, address)
+    for name in ("read_rows", "norm", "gate", "turn", "are_numbers"):
+        getattr(found, f"maskwright_{name}").restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)
     return found if found.maskwright_use(b"auto") else None
 

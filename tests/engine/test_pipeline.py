@@ -18,6 +18,7 @@ from maskwright.engine.errors import ConfigError
 from maskwright.engine.features import EngineFeatures
 from maskwright.engine.loops.device_masks import Known
 from maskwright.engine.requests.request import Request
+from maskwright.engine.steps import runner
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, check_nothing_leaked, run_all, tiny_vocabulary
@@ -225,18 +226,18 @@ def test_what_fails_now_and_then_on_the_device_is_computed_again(part, loop, tin
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=str)
-def test_what_fails_again_ends_with_an_error_and_the_others_go_on(loop, tiny_model, make_engine, caplog):
+def test_what_fails_again_ends_with_an_error_and_the_others_go_on(loop, tiny_model, make_engine, caplog, monkeypatch):
     caplog.set_level(logging.CRITICAL)
     folder = tiny_model("llama").folder
     engine = make_engine(folder, max_sequences=2, prefix_cache=False, **loop)
-    whole = engine.runner.pack
+    whole = runner.packed
 
     def refuses_a_prompt(chunks):
         if any(chunk.sequence.request.prompt_token_ids[0] == 50 for chunk in chunks):
             raise MemoryError("boom")
         return whole(chunks)
 
-    engine.runner.pack = refuses_a_prompt
+    monkeypatch.setattr(runner, "packed", refuses_a_prompt)
     healthy = [request(kind, 0, kind) for kind in (2, 3)]
     outputs = run_all(engine, {0: [Request(prompt_token_ids=(50, 4)), request(1, 0, 1), *healthy]})
     assert outputs[0].finish_reason == "error" and "boom" in outputs[0].error

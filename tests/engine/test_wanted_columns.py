@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import maskwright
 from maskwright.constraints import Compiler, JsonSchema
@@ -18,6 +20,7 @@ from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.engine import EngineConfig, EngineFeatures, Request, load
 from maskwright.engine.loops import plain_loop
 from maskwright.engine.requests.guide import Guide, MaskViews
+from maskwright.engine.requests.mask_tokens import tokens_in
 from maskwright.engine.steps.runner import Packing
 from maskwright.engine.steps.wanted_columns import SHARE
 from maskwright.kernels import cpu
@@ -172,3 +175,10 @@ def test_columns_have_the_bits_of_the_whole_head() -> None:
             some = runner.compute(replace(runner.prepared(packing), columns=torch.tensor(columns)))
             assert torch.equal(some[:, columns], whole[:, columns])
             assert int((some != 0).sum()) <= count * 16 * len(columns), "others are 0"
+
+
+@given(words=st.lists(st.sampled_from([0, 0, 0, 1, 1 << 31, 0xFFFFFFFF, 0x80010402]), max_size=120))
+def test_the_tokens_of_a_mask_are_its_bits(words: list[int]) -> None:
+    mask = np.array(words, np.uint32)
+    expected = [32 * place + bit for place, word in enumerate(words) for bit in range(32) if word >> bit & 1]
+    assert tokens_in(mask).tolist() == expected and tokens_in(mask).dtype == np.int64

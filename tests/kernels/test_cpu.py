@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -110,6 +111,18 @@ def test_a_row_does_not_depend_on_rows_or_threads_beside_it(name: str) -> None:
 def test_rows_of_numbers_have_any_width(name: str, columns: int, instructions: str) -> None:
     packed, x = blocks(name, 7, columns), torch.randn(5, columns)
     assert same(cpu.Product([packed])(x), twin.multiply(x.numpy(), name, packed.data.numpy()))
+
+
+@needs_library
+@pytest.mark.parametrize("factor", [1.0, 1.7])
+@pytest.mark.parametrize("name", BLOCK_TYPES)
+def test_rows_are_read_as_numbers(name: str, factor: float, instructions: str) -> None:
+    packed = blocks(name, 9, 256) if name in twin.FLOATS else signed_blocks(name, 9, 256)
+    which = torch.tensor([8, 0, -1, 3])
+    out, found = torch.empty(4, 256), library.loaded()
+    assert found is not None
+    found.maskwright_read_rows(ctypes.byref(cpu.matrix_of(packed)), which.data_ptr(), 4, factor, out.data_ptr())
+    assert torch.equal(out, reference.dequantize(packed)[which.clamp_min(0)] * torch.tensor(factor))
 
 
 @needs_library

@@ -125,15 +125,54 @@ def test_a_row_does_not_depend_on_those_beside_it(temperature: float) -> None:
     assert all(torch.equal(each, torch.cat(parts)) for each, parts in zip(whole, zip(*apart, strict=True), strict=True))
 
 
-def test_programs_and_most_probable_tokens_are_the_references() -> None:
-    """And change nothing for rows beside them."""
-    logits = torch.randn(3, 3000, generator=torch.Generator().manual_seed(1))
-    params = [SamplingParams(temperature=0.8, seed=2), SamplingParams(typical_p=0.5, seed=3), SamplingParams(mirostat=2, seed=4)]
+def test_programs_are_the_references() -> None:
+    """They change nothing for rows beside them, and what is said of their tokens is said as of others."""
+    logits = torch.randn(5, 3000, generator=torch.Generator().manual_seed(1))
+    greedy, drawn = SamplingParams(temperature=0), SamplingParams(temperature=0.8, seed=2)
+    params = [drawn, SamplingParams(typical_p=0.5, seed=3), SamplingParams(mirostat=2, seed=4), greedy, SamplingParams(mirostat=1, seed=5)]
     rows = BatchPacker().pack([SequenceSampling(each, vocab_size=3000) for each in params])
     found, expected = (module.sample(logits, rows, vocab_size=3000, num_top_logprobs=3) for module in (compiled, reference))
-    assert all(torch.equal(a, b) for name, a, b in zip(found._fields, found, expected, strict=True) if name not in ("logprob", "kept_mass"))
-    alone = BatchPacker().pack([SequenceSampling(params[0], vocab_size=3000)])
-    assert compiled.sample(logits[:1], alone, vocab_size=3000).logprob == found.logprob[0]
+    assert all(torch.equal(getattr(found, name), getattr(expected, name)) for name in ("token", "num_allowed", "bans_overridden", "top_token"))
+    assert torch.equal(found.share[[1, 2, 4]], expected.share[[1, 2, 4]])
+    assert torch.allclose(found.logprob, expected.logprob, rtol=1e-5, atol=1e-5)
+    for place, each in enumerate(params):
+        if not each.has_program:
+            alone = BatchPacker().pack([SequenceSampling(each, vocab_size=3000)])
+            assert compiled.sample(logits[place : place + 1], alone, vocab_size=3000).logprob == found.logprob[place]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_most_probable_tokens_are_the_references(seed: int) -> None:
+    """With ties, numbers that are none, more than there are, and whatever may be drawn; the token drawn is told by one number."""
+    rng = np.random.default_rng(seed)
+    vocab_size = int(rng.choice([1, 2, 40, 300, 3000]))
+    logits = torch.from_numpy(np.round(rng.normal(0, 4, (4, vocab_size + 3)).astype(np.float32), int(rng.integers(0, 3))))
+    for row in range(4):
+        logits[row, torch.from_numpy(rng.integers(0, vocab_size, 3))] = float(rng.choice(ODD))
+    if seed % 4 == 0:
+        logits = logits.sort(dim=1).values  # each is among the best so far
+    num_top = int(rng.choice([1, 2, 5, 20, 400]))
+    bits = rng.random((1, -(-vocab_size // 32) * 32)) < 0.1
+    masks, index = torch.from_numpy(np.packbits(bits, axis=1, bitorder="little").view(np.int32)), torch.tensor([0, UNCONSTRAINED, 0, UNCONSTRAINED])
+    found, expected = (
+        module.sample(logits, greedy_rows(4), masks, index, vocab_size=vocab_size, num_top_logprobs=num_top) for module in (compiled, reference)
+    )
+    assert torch.equal(found.top_token, expected.top_token) and found.top_token.shape == (4, min(num_top, vocab_size))
+    assert torch.allclose(found.top_logprob, expected.top_logprob, rtol=1e-5, atol=1e-5)
+    is_drawn = found.top_token == found.token[:, None]
+    assert torch.equal(found.top_logprob[is_drawn], found.logprob[:, None].expand_as(is_drawn)[is_drawn])
+    untold = compiled.sample(logits, greedy_rows(4), masks, index, vocab_size=vocab_size, num_top_logprobs=num_top, is_told=False)
+    assert torch.equal(untold.token, found.token) and untold.top_token.shape == (4, 0)
+
+
+@pytest.mark.parametrize("vocab_size", [1, 17, 64, 300])
+def test_rows_that_are_no_numbers_are_seen(vocab_size: int) -> None:
+    """Wherever in the vocabulary; infinities are numbers, and what is behind the vocabulary does not matter."""
+    logits = torch.zeros(vocab_size + 2, vocab_size + 5)
+    logits[torch.arange(vocab_size), torch.arange(vocab_size)] = float("nan")
+    logits[:, vocab_size:], logits[vocab_size + 1, 0] = float("nan"), float("inf")
+    for given in (logits, logits.bfloat16(), logits[::2]):
+        assert torch.equal(compiled.are_numbers(given, vocab_size), ~given[:, :vocab_size].isnan().any(1))
 
 
 def test_other_logits_are_left_to_the_reference() -> None:

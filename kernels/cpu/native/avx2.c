@@ -14,7 +14,7 @@
 #include "between.h"
 #include "pick.h"
 
-const InstructionSet maskwright_avx2 = {LANES, quantize, round_to_int8, round_to_float8, multiply, multiply_floats, add_and_normalize, gated, turn_head, attend, join, most_of, sum_of, mask_scores, largest, weights_of, fixed_sum};
+const InstructionSet maskwright_avx2 = {LANES, quantize, round_to_int8, round_to_float8, read_row, multiply, multiply_floats, add_and_normalize, gated, turn_head, attend, join, most_of, sum_of, mask_scores, largest, weights_of, fixed_sum, has_nan};
 
 #if defined(__clang__)
 #pragma clang attribute pop

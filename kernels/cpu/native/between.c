@@ -67,12 +67,13 @@ void maskwright_turn(const Turn *turn) {
   for (int64_t row = 0; row < turn->num_rows; row++) {
     const float *heads = turn->heads + row * turn->stride;
     const int64_t size = turn->kv_type == F32 ? 4 : turn->kv_type == FLOAT8 ? 1 : 2, place = turn->slots[row] * turn->num_kv_heads * width;
+    const int64_t angle = turn->angles == NULL ? row : turn->angles[row];
     float key[512];
     for (int64_t head = 0; head < turn->num_heads + turn->num_kv_heads; head++) {
       int64_t kv_head = head - turn->num_heads;
       float *to = kv_head < 0 ? turn->query + (row * turn->num_heads + head) * width : key;
       const float *norm = turn->norm == NULL ? NULL : turn->norm + head * width;
-      maskwright_chosen->turn_head(heads + head * width, norm, turn->eps, turn->cosine + row * half, turn->sine + row * half, half, width, to);
+      maskwright_chosen->turn_head(heads + head * width, norm, turn->eps, turn->cosine + angle * half, turn->sine + angle * half, half, width, to);
       if (kv_head >= 0) maskwright_store(turn->kv_type, key, width, turn->keys + size * (place + kv_head * width));
     }
     const float *value = heads + (turn->num_heads + turn->num_kv_heads) * width;

@@ -26,26 +26,32 @@ typedef struct {
   const Layer *layers;
   Linear head;
   const float *final_norm;
+  const Matrix *embedding; /* of blocks or numbers; NULL: steps have embedded tokens */
   int64_t num_layers, hidden_size, inner_size, num_heads, num_kv_heads, head_dim, block_size, activation, kv_type; /* as in Attention */
-  float eps, scale;
+  float eps, scale, embedding_scale;
 } Decoder;
 
 typedef struct {
-  const float *cosine, *sine; /* [num_rows, half] */
+  const float *cosine, *sine; /* [positions, half] */
   int64_t half;
 } Angles;
 
 typedef struct {
-  float *hidden;             /* [num_rows, hidden_size]: embedded tokens; is written to */
+  const int64_t *token_ids, *positions; /* [num_rows]: each row sees its sequence up to its own position */
+  float *hidden;             /* [num_rows, hidden_size]: embedded tokens; is written to. NULL: they are embedded here */
   const Angles *angles;      /* one for each rope */
-  const int64_t *slots;      /* [num_rows] */
   const int64_t *tables;     /* [num_rows, table_width] */
-  const int64_t *lengths;    /* [num_rows] */
   const int64_t *logit_rows; /* [num_logits] */
   float *logits;             /* [num_logits, width of the head] */
   const int64_t *columns;    /* [num_columns], ascending: logits that are wanted, others may be 0; NULL: all */
-  int64_t num_rows, num_logits, table_width, max_tokens, num_columns;
+  int64_t num_rows, num_logits, table_width, num_columns;
 } Step;
+
+/* Where each row's keys and values go, and how many tokens it sees. */
+typedef struct {
+  int64_t *slots, *lengths; /* [num_rows] */
+  int64_t longest;
+} Places;
 
 static int multiply_wanted(const Linear *linear, const float *x, int64_t num_rows, int64_t width, float *out, Wanted wanted, int num_threads) {
   const Output output = {out, linear->width, linear->places};
@@ -71,19 +77,30 @@ static int64_t widest(const Decoder *decoder) {
 }
 
 /* From `normed` to `out`, which is [num_rows, layer->output.width]. */
-static int attention(const Decoder *decoder, const Layer *layer, const Step *step, const float *normed, float *projected, float *query, float *out, int num_threads) {
+static int attention(const Decoder *decoder, const Layer *layer, const Step *step, const Places *places, const float *normed, float *projected, float *query, float *out, int num_threads) {
   static const Angles still;
   const Angles *angles = layer->rope < 0 ? &still : step->angles + layer->rope;
   const int64_t width = decoder->num_heads * decoder->head_dim;
   if (multiply(&layer->qkv, normed, step->num_rows, decoder->hidden_size, projected, num_threads) != 0) return -1;
-  Turn turn = {projected, angles->cosine, angles->sine, layer->head_norm, step->slots, query, layer->keys, layer->values, step->num_rows,
+  Turn turn = {projected, angles->cosine, angles->sine, step->positions, layer->head_norm, places->slots, query, layer->keys, layer->values, step->num_rows,
                layer->qkv.width, decoder->num_heads, decoder->num_kv_heads, decoder->head_dim, angles->half, decoder->eps, (int32_t)decoder->kv_type};
   maskwright_turn(&turn);
-  Attention call = {query, layer->keys, layer->values, step->tables, step->lengths, projected, step->num_rows, decoder->num_kv_heads,
+  Attention call = {query, layer->keys, layer->values, step->tables, places->lengths, projected, step->num_rows, decoder->num_kv_heads,
                     decoder->num_heads / decoder->num_kv_heads, decoder->head_dim, decoder->block_size, step->table_width, layer->window,
-                    step->max_tokens, decoder->scale, (int32_t)decoder->kv_type};
+                    places->longest, decoder->scale, (int32_t)decoder->kv_type};
   if (maskwright_attend(&call, num_threads) != 0) return -1;
   return multiply(&layer->output, projected, step->num_rows, width, out, num_threads);
+}
+
+static void find_places(const Decoder *decoder, const Step *step, Places *places) {
+  const int64_t size = decoder->block_size;
+  places->longest = 0;
+  for (int64_t row = 0; row < step->num_rows; row++) {
+    const int64_t position = step->positions[row];
+    places->slots[row] = step->tables[row * step->table_width + position / size] * size + position % size;
+    places->lengths[row] = position + 1;
+    if (position >= places->longest) places->longest = position + 1;
+  }
 }
 
 /* Returns 0, or -1 when there is no memory; what the cache has of the new tokens is then not to be used. */
@@ -91,12 +108,20 @@ int maskwright_decode(const Decoder *decoder, const Step *step, int num_threads)
   static _Thread_local void *memory;
   static _Thread_local size_t size;
   const int64_t hidden_size = decoder->hidden_size, num_rows = step->num_rows, each = num_rows * widest(decoder);
-  float *normed = maskwright_kept(&memory, &size, (size_t)(4 * each) * sizeof *normed), *hidden = step->hidden, *delta = NULL;
+  const size_t numbers = (size_t)(4 * each + num_rows * hidden_size) * sizeof(float);
+  float *normed = maskwright_kept(&memory, &size, numbers + 8 + 2 * (size_t)num_rows * sizeof(int64_t)), *hidden = step->hidden, *delta = NULL;
   if (normed == NULL) return -1;
+  int64_t *of_rows = (int64_t *)((char *)normed + (numbers + 7) / 8 * 8);
+  Places places = {of_rows, of_rows + num_rows, 0};
+  find_places(decoder, step, &places);
+  if (hidden == NULL) {
+    hidden = normed + 4 * each;
+    maskwright_read_rows(decoder->embedding, step->token_ids, num_rows, decoder->embedding_scale, hidden);
+  }
   float *first = normed + each, *second = first + each, *third = second + each;
   for (const Layer *layer = decoder->layers; layer < decoder->layers + decoder->num_layers; layer++) {
     maskwright_norm(hidden, delta, layer->input_norm, decoder->eps, num_rows, hidden_size, hidden, normed);
-    if (attention(decoder, layer, step, normed, first, second, third, num_threads) != 0) return -1;
+    if (attention(decoder, layer, step, &places, normed, first, second, third, num_threads) != 0) return -1;
     if (layer->after_attention != NULL) maskwright_norm(third, NULL, layer->after_attention, decoder->eps, num_rows, hidden_size, NULL, third);
     maskwright_norm(hidden, third, layer->mlp_norm, decoder->eps, num_rows, hidden_size, hidden, normed);
     if (multiply(&layer->up, normed, num_rows, hidden_size, first, num_threads) != 0) return -1;

@@ -397,6 +397,12 @@ static inline __attribute__((always_inline)) Floats some_floats(int type, const 
   return type == F16 ? converted_halves(p) : type == BF16 ? (Floats)(extended(p) << 16) : float8(p);
 }
 
+static inline float one_float(int type, const uint8_t *p) {
+  uint8_t bytes[64] = {0};
+  __builtin_memcpy(bytes, p, type == F32 ? 4 : 2);
+  return some_floats(type, bytes)[0];
+}
+
 static inline int width_of(int type) { return type == F32 ? 4 : type == FLOAT8 ? 1 : 2; }
 
 /* Of small floats: the scale of a group of a row, times what `float8` leaves out. */
@@ -539,6 +545,34 @@ static void multiply_floats(const Matrix *matrix, int64_t first, int64_t count, 
   switch (matrix->type) {
 #define CASE(type) case type: multiply_float_type(type, matrix, first, count, x, stride, num_rows, output); return;
     CASE(F32) CASE(F16) CASE(BF16) CASE(FLOAT8)
+#undef CASE
+  }
+}
+
+static inline __attribute__((always_inline)) void read_blocks(int type, const uint8_t *data, int64_t num_columns, float factor, float *out) {
+  const Format format = format_of(type);
+  for (int64_t b = 0; b < num_columns / BLOCK; b += format.num_blocks, data += format.num_bytes) {
+    Block blocks[8];
+    unpack(type, data, 0, blocks); /* the same in all lanes */
+    for (const Block *block = blocks; block < blocks + format.num_blocks; block++) {
+      for (int column = 0; column < BLOCK; column++, out++) {
+        const int group = format.groups == 1 ? 0 : column / 16, byte = block->weights[column / 4][0] >> column % 4 * 8 & 255;
+        float weight = block->scales[group][0] * (float)(format.is_signed && SIGNED_OFFSET == 0 ? (int8_t)byte : byte - format.offset);
+        *out = (format.has_minima ? weight + block->minima[group][0] : weight) * factor;
+      }
+    }
+  }
+}
+
+/* See InstructionSet.read_row: what `dequantize` of kernels/quantized gives. */
+static void read_row(const Matrix *matrix, int64_t row, float factor, float *out) {
+  const uint8_t *data = matrix->data + row * matrix->row_bytes;
+  switch (matrix->type) {
+#define CASE(type) case type: read_blocks(type, data, matrix->num_columns, factor, out); return;
+    CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4)
+#undef CASE
+#define CASE(type) case type: for (int64_t i = 0; i < matrix->num_columns; i++) out[i] = one_float(type, data + i * width_of(type)) * factor; return;
+    CASE(F32) CASE(F16) CASE(BF16)
 #undef CASE
   }
 }

@@ -10,11 +10,20 @@
 #define FEW_OF 8       /* where at most every eighth token may be drawn, these are put side by side */
 #define SUM_CHUNK 1024 /* candidates among which it is looked for one at a time */
 #define BINS 2048
+#define TOP_CHUNK 256  /* tokens that are passed over together, where all are less probable than those found */
+
+/* What is drawn of a row. */
+typedef struct {
+  int64_t token; /* -1 where nothing is allowed */
+  int64_t num_allowed;
+  double kept_mass; /* NaN, as logprob, unless the model `is_told` of */
+  float logprob;
+  uint8_t bans_overridden, is_number; /* is_number: no logit is NaN */
+} Picked;
 
 typedef struct {
-  const float *logits;      /* [num_rows, stride] */
-  const uint32_t *masks;    /* [pool, num_words], or NULL: no row is constrained */
-  const int64_t *mask_of;   /* [num_rows]: row of the pool, -1 unconstrained, -2 missing */
+  const float *logits;          /* [num_rows, stride] */
+  const uint32_t *const *masks; /* [num_rows]: the tokens that each row may draw, NULL: all; NULL: no row is constrained */
   const int64_t *offsets, *bias_ids; /* [num_rows + 1], [entries], or NULL: as TokenValues */
   const float *bias;        /* [entries]; -infinity bans the token */
   const int64_t *seen_offsets, *seen_ids; /* the same of tokens that were seen, or NULL */
@@ -22,13 +31,14 @@ typedef struct {
   const float *temperature, *top_p, *min_p, *repetition, *presence, *frequency; /* [num_rows], as the next three */
   const int32_t *top_k;
   const int64_t *seed, *position;
-  int64_t *token;           /* [num_rows]: -1 where nothing is allowed */
-  float *logprob;           /* NaN, as kept_mass, unless the model `is_told` of */
-  double *kept_mass;
-  int64_t *num_allowed;
-  uint8_t *bans_overridden;
-  int64_t num_rows, stride, vocab_size, is_told;
+  const int64_t *given;     /* [num_rows]: tokens that were drawn elsewhere, DRAW of rows to be drawn here; NULL: all rows are */
+  Picked *picked;           /* [num_rows] */
+  int64_t *top_token;       /* [num_rows, num_top]: the most probable tokens, the lower id first on ties */
+  float *top_logprob;
+  int64_t num_rows, stride, vocab_size, is_told, num_top; /* num_top 0 unless the model `is_told` of */
 } Picks;
+
+#define DRAW -2 /* in `given` */
 
 /* Tokens of a row that may be drawn, and perhaps others, whose scores are -infinity. */
 typedef struct {
@@ -52,10 +62,10 @@ static int64_t num_set(const uint32_t *bits, int64_t num_words) {
 /* ---- which tokens, and their scores */
 
 static void set_allowed(const Picks *picks, int64_t row, uint32_t *allowed, int64_t num_words) {
-  const int64_t place = picks->masks == NULL ? -1 : picks->mask_of[row];
-  memset(allowed, place == -2 ? 0 : 0xFF, (size_t)num_words * sizeof *allowed);
-  if (place != -2 && picks->vocab_size % 32) allowed[num_words - 1] = (1u << picks->vocab_size % 32) - 1;
-  for (int64_t i = 0; place >= 0 && i < num_words; i++) allowed[i] &= picks->masks[place * num_words + i];
+  const uint32_t *mask = picks->masks == NULL ? NULL : picks->masks[row];
+  if (mask == NULL) memset(allowed, 0xFF, (size_t)num_words * sizeof *allowed);
+  else memcpy(allowed, mask, (size_t)num_words * sizeof *allowed);
+  if (picks->vocab_size % 32) allowed[num_words - 1] &= (1u << picks->vocab_size % 32) - 1;
 }
 
 /* Take what is banned out of `allowed`, unless nothing would be left. Returns whether that is so; `before` is scratch. */
@@ -212,18 +222,58 @@ static int64_t place_drawn(const Picks *picks, int64_t row, const Candidates *al
 
 /* ---- what the model thought */
 
-static void tell(const Picks *picks, int64_t row, const float *logits, const uint32_t *allowed, uint32_t *all, int64_t num_words) {
-  const int64_t count = picks->vocab_size, token = picks->token[row];
+/* Whether a token is less probable than another one, of two that have these scores. */
+static inline int is_below(const float *scores, int64_t token, int64_t other) {
+  return scores[token] < scores[other] || (scores[token] == scores[other] && token > other);
+}
+
+/* Put `token` at `place` of a heap of tokens, the least probable of which stands first, or as far below as it belongs. */
+static void sift(const float *scores, int64_t *heap, int64_t count, int64_t place, int64_t token) {
+  for (int64_t child; (child = 2 * place + 1) < count; place = child) {
+    if (child + 1 < count && is_below(scores, heap[child + 1], heap[child])) child++;
+    if (!is_below(scores, heap[child], token)) break;
+    heap[place] = heap[child];
+  }
+  heap[place] = token;
+}
+
+/* The `count` most probable tokens, the best first: a heap that is then sorted. `scores` is scratch, [vocab_size]. */
+static void find_top(const Picks *picks, const float *logits, const uint32_t *all, float *scores, int64_t *top, int64_t count) {
+  maskwright_chosen->mask_scores(logits, all, picks->vocab_size, scores);
+  for (int64_t i = 0; i < count; i++) top[i] = i;
+  for (int64_t place = count / 2 - 1; place >= 0; place--) sift(scores, top, count, place, top[place]);
+  for (int64_t begin = count, end; begin < picks->vocab_size; begin = end) {
+    end = begin + TOP_CHUNK < picks->vocab_size ? begin + TOP_CHUNK : picks->vocab_size;
+    if (maskwright_chosen->largest(scores + begin, end - begin) <= scores[top[0]]) continue;
+    for (int64_t token = begin; token < end; token++) {
+      if (scores[token] > scores[top[0]]) sift(scores, top, count, 0, token);
+    }
+  }
+  for (int64_t left = count - 1; left > 0; left--) {
+    int64_t token = top[left];
+    top[left] = top[0];
+    sift(scores, top, left, 0, token);
+  }
+}
+
+/* `all` and `scores` are scratch. */
+static void tell(const Picks *picks, int64_t row, const float *logits, const uint32_t *allowed, uint32_t *all, float *scores, int64_t num_words) {
+  Picked *picked = picks->picked + row;
+  const int64_t count = picks->vocab_size, token = picked->token;
   memset(all, 0xFF, (size_t)num_words * sizeof *all);
   if (count % 32) all[num_words - 1] = (1u << count % 32) - 1;
   float most = maskwright_chosen->most_of(logits, all, count);
   double log_total = most + log(maskwright_chosen->sum_of(logits, all, count, most)), kept = 1.0;
-  if (picks->num_allowed[row] < count) {
+  if (picked->num_allowed < count) {
     most = maskwright_chosen->most_of(logits, allowed, count);
-    kept = picks->num_allowed[row] == 0 ? 0.0 : exp(most + log(maskwright_chosen->sum_of(logits, allowed, count, most)) - log_total);
+    kept = picked->num_allowed == 0 ? 0.0 : exp(most + log(maskwright_chosen->sum_of(logits, allowed, count, most)) - log_total);
   }
-  picks->kept_mass[row] = kept;
-  picks->logprob[row] = token < 0 ? NAN : (float)((double)bounded(logits[token]) - log_total);
+  picked->kept_mass = kept;
+  picked->logprob = token < 0 ? NAN : (float)((double)bounded(logits[token]) - log_total);
+  if (picks->num_top == 0) return;
+  int64_t *top = picks->top_token + row * picks->num_top;
+  find_top(picks, logits, all, scores, top, picks->num_top);
+  for (int64_t i = 0; i < picks->num_top; i++) picks->top_logprob[row * picks->num_top + i] = (float)((double)scores[top[i]] - log_total);
 }
 
 typedef struct {
@@ -232,21 +282,29 @@ typedef struct {
   float *scores, *weights;
 } Room;
 
-static void pick_row(const Picks *picks, int64_t row, const Room *room, int64_t num_words) {
-  const float *logits = picks->logits + row * picks->stride;
-  set_allowed(picks, row, room->allowed, num_words);
-  memcpy(room->drawable, room->allowed, (size_t)num_words * sizeof *room->allowed);
-  picks->num_allowed[row] = num_set(room->allowed, num_words);
-  picks->bans_overridden[row] = (uint8_t)ban(picks, row, room->drawable, room->scratch, num_words);
+/* Of those that are `drawable`; -1 where none is. */
+static int64_t token_drawn(const Picks *picks, int64_t row, const float *logits, const Room *room, int64_t num_words) {
   Candidates all = {.scores = room->scores, .weights = room->weights, .unit = ldexpf(1.0f, __builtin_clzll((uint64_t)picks->vocab_size) - 2)};
   find_candidates(logits, room->drawable, num_words, picks->vocab_size, room->ids, &all);
   add_bias(picks, row, &all, room->drawable);
   penalise(picks, row, &all, room->drawable);
   all.best = maskwright_chosen->largest(all.scores, all.count);
   int64_t place = all.best == -INFINITY ? -1 : place_drawn(picks, row, &all);
-  picks->token[row] = place < 0 || all.ids == NULL ? place : all.ids[place];
-  if (picks->is_told) tell(picks, row, logits, room->allowed, room->scratch, num_words);
-  else picks->logprob[row] = NAN, picks->kept_mass[row] = NAN;
+  return place < 0 || all.ids == NULL ? place : all.ids[place];
+}
+
+static void pick_row(const Picks *picks, int64_t row, const Room *room, int64_t num_words) {
+  Picked *picked = picks->picked + row;
+  const float *logits = picks->logits + row * picks->stride;
+  set_allowed(picks, row, room->allowed, num_words);
+  memcpy(room->drawable, room->allowed, (size_t)num_words * sizeof *room->allowed);
+  picked->is_number = (uint8_t)!maskwright_chosen->has_nan(logits, picks->vocab_size);
+  picked->num_allowed = num_set(room->allowed, num_words);
+  picked->bans_overridden = (uint8_t)ban(picks, row, room->drawable, room->scratch, num_words);
+  const int is_drawn = picks->given != NULL && picks->given[row] != DRAW;
+  picked->token = is_drawn ? picks->given[row] : token_drawn(picks, row, logits, room, num_words);
+  if (picks->is_told) tell(picks, row, logits, room->allowed, room->scratch, room->scores, num_words);
+  else picked->logprob = NAN, picked->kept_mass = NAN;
 }
 
 typedef struct {
@@ -274,4 +332,9 @@ int maskwright_pick(const Picks *picks, int num_threads) {
   Task task = {picks, 0};
   run_in_parallel(pick_rows, &task, picks->num_rows, 1, num_threads);
   return task.has_failed ? -1 : 0;
+}
+
+/* is_number [num_rows]: whether none of the first `vocab_size` logits of a row [num_rows, stride] is NaN. */
+void maskwright_are_numbers(const float *logits, int64_t num_rows, int64_t stride, int64_t vocab_size, uint8_t *is_number) {
+  for (int64_t row = 0; row < num_rows; row++) is_number[row] = (uint8_t)!maskwright_chosen->has_nan(logits + row * stride, vocab_size);
 }

@@ -102,3 +102,18 @@ static int64_t fixed_sum(const float *weights, int64_t count, float unit) {
   for (; i < count; i++) total += (int64_t)(weights[i] * unit);
   return total;
 }
+
+static int has_nan(const float *x, int64_t count) {
+  Ints found = all_ints(0);
+  int64_t i = 0;
+  for (; i + 4 * LANES <= count; i += 4 * LANES) {
+    for (int p = 0; p < 4; p++) {
+      Floats some = loaded(x + i + p * LANES);
+      found |= some != some;
+    }
+  }
+  int any = 0;
+  for (int lane = 0; lane < LANES; lane++) any |= found[lane];
+  for (; i < count; i++) any |= x[i] != x[i];
+  return any != 0;
+}

@@ -227,6 +227,11 @@ static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_
   return 0;
 }
 
+/* out [count, num_columns]: rows of a matrix of blocks or numbers, times `factor`; where a row is negative, the first. */
+void maskwright_read_rows(const Matrix *matrix, const int64_t *rows, int64_t count, float factor, float *out) {
+  for (int64_t i = 0; i < count; i++) maskwright_chosen->read_row(matrix, rows[i] < 0 ? 0 : rows[i], factor, out + i * matrix->num_columns);
+}
+
 /* As `maskwright_multiply`. Where output has `places`, all columns are computed. */
 int maskwright_multiply_wanted(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, const Output *output,
                                Wanted wanted, int num_threads) {

@@ -81,7 +81,8 @@ typedef struct {
 /* Queries, keys and values of each row normalised, turned and written to the cache; see `turn_and_cache` in between.py. */
 typedef struct {
   const float *heads;         /* [num_rows, stride]: queries, keys and values */
-  const float *cosine, *sine; /* [num_rows, half] */
+  const float *cosine, *sine; /* [places, half] */
+  const int64_t *angles;      /* [num_rows]: the place of each row's; NULL: rows have theirs in their order */
   const float *norm;          /* [num_heads + num_kv_heads, head_dim], or NULL */
   const int64_t *slots;       /* [num_rows] */
   float *query;               /* [num_rows, num_heads, head_dim] */
@@ -100,6 +101,8 @@ typedef struct {
   /* The same on another grid: to integers, a scale for each BLOCK; or to numbers, which may be x itself. */
   void (*round_to_int8)(const Input *input, const float *x, int64_t num_columns, int8_t *quants, float *scales, int32_t *sums);
   void (*round_to_float8)(const Input *input, const float *x, int64_t num_columns, float *out);
+  /* A row of a matrix of blocks or numbers, times `factor`. */
+  void (*read_row)(const Matrix *matrix, int64_t row, float factor, float *out);
   /* Rows `first` to `first + lanes` of a matrix times all rows of x; of the output those from row `fresh` on are written. */
   void (*multiply)(const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch);
   /* The same for a matrix of floating-point numbers: `count` rows times all rows of x [num_rows, stride]. */
@@ -120,6 +123,7 @@ typedef struct {
   float (*largest)(const float *scores, int64_t count);
   void (*weights_of)(const float *scores, int64_t count, float best, float temperature, float *weights);
   int64_t (*fixed_sum)(const float *weights, int64_t count, float unit);
+  int (*has_nan)(const float *x, int64_t count);
 } InstructionSet;
 
 /* The set in use; see maskwright_use in products.c. */
@@ -135,6 +139,7 @@ int maskwright_multiply_wanted(const Run *runs, int num_runs, const float *x, in
                                Wanted wanted, int num_threads);
 int maskwright_multiply(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, float *out,
                         int64_t out_stride, const int32_t *places, int num_threads);
+void maskwright_read_rows(const Matrix *matrix, const int64_t *rows, int64_t count, float factor, float *out);
 void maskwright_norm(const float *hidden, const float *delta, const float *weight, float eps, int64_t num_rows, int64_t width, float *sum, float *out);
 void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out);
 void maskwright_turn(const Turn *turn);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 from maskwright.engine import config as engine_config
 from maskwright.engine.config import EngineConfig, resolve
 from maskwright.engine.errors import ConfigError
+from maskwright.engine.models.decoder import Decoder, ForwardBatch
 from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
 from maskwright.kernels.attention import FP8
@@ -62,6 +65,49 @@ def test_logits_are_those_of_expanded_matrices(name: str, dtype: torch.dtype, tm
     folder = halved(save_tiny_model(tmp_path / "folder", class_name, {**WIDE, **changes}).folder, dtype)
     expected = logits(folder, False)
     assert torch.allclose(logits(folder, True), expected, atol=1e-4 * expected.abs().max().item())
+
+
+@needs_library
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("name", ["llama-tied", "qwen3", "gemma3"])
+def test_a_step_of_lists_is_that_of_tensors_and_that_of_layers(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    """Bit by bit, for one new token and for several, of sequences that come, go and change places, whose tables grow and change."""
+    class_name, changes = MODELS[name]
+    folder = halved(save_tiny_model(tmp_path / "folder", class_name, {**WIDE, **changes}).folder, dtype)
+    model = load_model(folder, read_spec(folder), torch.float32, torch.device("cpu"), 128, is_compiled=True)
+    assert isinstance(model, Decoder) and model._compiled_steps is not None
+    steps, rng, caches = model._compiled_steps, random.Random(5), [model.allocate_cache(80, 4) for _ in range(3)]
+    free, pasts, tables = list(range(80)), [0] * 4, [list[int]() for _ in range(4)]
+    for number in range(24):
+        here = rng.sample(range(4), rng.randint(1, 4))
+        widths = sorted(rng.choice([1, 1, 1, 2, 5]) for _ in here)
+        spans, token_ids, positions, logit_rows = [], list[int](), list[int](), list[int]()
+        for which, width in zip(here, widths, strict=True):
+            past, table = pasts[which], tables[which]
+            if table and rng.random() < 0.2:  # another block takes the place of its last one
+                old, new = table[-1], free.pop()
+                table[-1] = new
+                for tensor in (tensor for cache in caches for tensor in cache.tensors):
+                    tensor[new] = tensor[old]
+            while len(table) * 4 < past + width:
+                table.append(free.pop())
+            spans.append((past, width, table))
+            token_ids += [rng.randrange(3, 90) for _ in range(width)]
+            positions += range(past, past + width)
+            logit_rows.append(len(token_ids) - 1)
+            pasts[which] += width
+        columns = torch.tensor(sorted(rng.sample(range(90), 5))) if number % 5 == 4 else None
+        given = map(torch.tensor, (token_ids, positions, logit_rows))
+        batch = ForwardBatch(*given, attention=model.plan(spans, caches[0]), columns=columns)
+        expected = model.forward(batch, caches[0])
+        wanted = None if columns is None else columns.numpy()
+        found = model.forward_lists(token_ids, positions, logit_rows, spans, caches[1], wanted)
+        assert found is not None and torch.equal(found, expected)
+        model._compiled_steps = None
+        of_layers = model.forward(replace(batch, attention=model.plan(spans, caches[2])), caches[2])
+        model._compiled_steps = steps
+        assert torch.equal(of_layers if columns is None else of_layers[:, columns], expected if columns is None else expected[:, columns])
+    assert model.forward_lists([5] * 20, list(range(20)), [19], [(0, 20, tables[0])], caches[1]) is None
 
 
 @needs_library

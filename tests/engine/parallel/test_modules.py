@@ -87,7 +87,7 @@ def test_two_ranks_compute_every_hybrid_that_has_a_plan(model_type: str) -> None
 
 
 UNEVEN: dict[str, tuple[int, dict[str, Any]]] = {
-    "olmo2": (3, {}),  # all heads on all ranks; inner features and tokens do not come out even
+    "flex_olmo": (3, {}),  # all heads on all ranks; inner features and tokens do not come out even
     "glm4": (4, {"num_key_value_heads": 4, "intermediate_size": 90, "vocab_size": 159}),
     "olmoe": (4, {"num_key_value_heads": 4, "tie_word_embeddings": True}),
 }  # fmt: skip
@@ -105,7 +105,7 @@ def test_ranks_need_not_hold_alike_much(model_type: str) -> None:
 
 
 @pytest.mark.parametrize("features", [{}, {"speculation": "lookup", "num_draft_tokens": 3}], ids=["plain", "lookup"])
-@pytest.mark.parametrize("model_type", ["cohere2_moe", "olmo2"])
+@pytest.mark.parametrize("model_type", ["cohere2_moe", "olmoe"])
 def test_an_engine_of_two_ranks_writes_the_same_tokens(model_type: str, features: dict[str, Any], tmp_path: Path) -> None:
     """With prefix hits and preemption."""
     model = small_model(small_config(model_type, vocab_size=VOCAB_SIZE))
