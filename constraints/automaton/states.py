@@ -346,12 +346,6 @@ def inner_of(m: Tables, s: StateId) -> StateId:
 
 
 @inner
-def have_one_tail(m: Tables, s: StateId, other: StateId) -> bool:
-    """Whether two states are frames with the same tail."""
-    return m.states[s].frame != 0 and m.states[other].frame != 0 and frame_of(m, s).tail == frame_of(m, other).tail
-
-
-@inner
 def describe_frame(m: Tables, s: StateId, inner_state: StateId, tail: NodeId) -> None:
     """Write the words of a new frame, and what follows from its inner state: its transitions are UNKNOWN where that may
     go on."""

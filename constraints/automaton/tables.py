@@ -202,7 +202,6 @@ class Path(Record, size=8):
     state: StateId  # after that many bytes, DEAD along a literal
     table: int  # of the children of the node there, 0 when it has none
     after: int  # the first node behind its subtree, or behind the literal's
-    other: StateId  # the other state, of a walk of two
 
 
 class Step(Record):

@@ -142,12 +142,6 @@ def begin_ends(m: Tables) -> None:
 
 
 @inner
-def has_known_inner(m: Tables, state: StateId) -> bool:
-    """Whether a state is a frame whose mask follows from what is known of its inner state."""
-    return m.states[state].frame != 0 and m.states[inner_of(m, state)].ends != 0
-
-
-@inner
 def keep_ends(m: Tables, s: StateId) -> None:
     """Write the ends that have been noted to `pool`, as the ends of the state `s`, unless its ends are known already."""
     count, start = m.n.num_ends, m.n.pool

@@ -16,18 +16,14 @@ from ..numba_support.records import Words
 from ..vocabulary.packed_records import Vocab
 from .by_endless_body import by_endless_body
 from .by_endless_counts import by_endless_counts
-from .by_named_keys import by_named_keys
 from .by_own_walk import by_own_walk
 from .by_shared_tail import by_shared_tail
-from .by_similar_state import by_similar_state
 from .by_unlisted_names import by_unlisted_names
 from .strategy_contract import Strategy, Told, keep_base, keep_row
 
 STRATEGIES: tuple[tuple[Strategy, Callable[[Any], Any]], ...] = (
     (Strategy.ENDLESS_COUNTS, by_endless_counts),
     (Strategy.UNLISTED_NAMES, by_unlisted_names),
-    (Strategy.NAMED_KEYS, by_named_keys),
-    (Strategy.SIMILAR_STATE, by_similar_state),
     (Strategy.SHARED_TAIL, lambda row: by_shared_tail),
     (Strategy.ENDLESS_BODY, lambda row: by_endless_body),
 )

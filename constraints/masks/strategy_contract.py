@@ -26,10 +26,8 @@ class Strategy(IntFlag):
     NONE = 0
     ENDLESS_COUNTS = 1
     UNLISTED_NAMES = 2
-    NAMED_KEYS = 4
-    SIMILAR_STATE = 8
-    SHARED_TAIL = 16
-    ENDLESS_BODY = 32
+    SHARED_TAIL = 4
+    ENDLESS_BODY = 8
 
 
 class Told(IntEnum):

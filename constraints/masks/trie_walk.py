@@ -3,7 +3,7 @@
 Comes in: a state, and a byte trie of the vocabulary (packed_vocabulary.py). Goes out: *edits* of a mask row (mask_rows.py),
 ranges of tokens that survive. A token *survives* when the automaton can read all of its bytes.
 
-The same idea in six versions, from obvious to fast; tests hold them equal:
+The same idea in five versions, from obvious to fast; tests hold them equal:
 
 1. Try every token byte by byte (`end_states`, which also tells where each token leads).
 2. Walk the byte trie depth first (`walk`): a dead byte skips a whole subtree, and a shared prefix is read once.
@@ -14,8 +14,6 @@ The same idea in six versions, from obvious to fast; tests hold them equal:
    walked.
 5. Walk a trie in which groups of bytes are one, such as all small letters (byte_classes.py), where states read a group alike; look
    at the single tokens where they do not (`walk_each`).
-6. Walk two states in step (`walk_difference`). Where both reach the same state their masks agree; so the mask of a state follows
-   from that of another one that differs in a few bytes.
 
 Why the slices are exact: every string of at most `max_chars` characters of the class, the last one possibly cut short,
 survives, because the repetition itself is in the state. Longer ones are dead if nothing else in the state can read such
@@ -33,8 +31,6 @@ from ..automaton.nodes import EMPTY, NO_BODY, NO_UNLISTED, head_of, wide
 from ..automaton.states import (
     after_text,
     framed,
-    have_one_tail,
-    inner_of,
     intern_state,
     items_of,
     plain_items,
@@ -63,13 +59,12 @@ from ..vocabulary.packed_records import (
     token_bytes,
     vocab_at,
 )
-from .mask_rows import clear_tokens, set_tokens
+from .mask_rows import set_tokens
 from .shared_continuations import note_end, note_end_inside
 from .uniform_transitions import survives
 
 WORTH_A_UNIFORM = 32  # nodes of a subtree for which the run of a state is found out
 _SEVERAL = 3  # literals that are walked each for itself
-_FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 
 
 @inner
@@ -335,52 +330,6 @@ def walk_literal(m: Tables, vocab: Vocab, rows: Words, item: NodeId, tail: NodeI
         note_end(m, trie, node)
     walk(m, vocab, rows, trie, node, after)
     return m.states[after].events
-
-
-@inner
-def walk_difference(m: Tables, vocab: Vocab, rows: Words, state: StateId, base_state: StateId) -> bool:
-    """Note the edits that turn the mask of the state `base_state` into the mask of `state`. Only the subtrees that lead the
-    two to different states are walked; frames with the same tail are walked as their inner states, until one of these
-    is complete.
-
-    Returns False when it gives up, because the two differ in too much. On a fault edits are missing.
-    """
-    trie = vocab.trie
-    is_inside_frame = have_one_tail(m, state, base_state)
-    m.path[0].state = inner_of(m, state) if is_inside_frame else state
-    m.path[0].other = inner_of(m, base_state) if is_inside_frame else base_state
-    i, visited, events = 0, 0, m.states[base_state].events
-    while i < trie.num_nodes:
-        visited += 1
-        if visited > _FAR_APART:
-            return False
-        node = trie.nodes[i]
-        above = m.path[node.depth - 1]
-        s, other = m.next[above.state * 256 + node.byte], m.next[above.other * 256 + node.byte]
-        if s == UNKNOWN:
-            s = step(m, above.state, node.byte)
-        if other == UNKNOWN:
-            other = step(m, above.other, node.byte)
-        if m.n.fault != Fault.NONE:
-            return True
-        if s == other:
-            i = node.skip
-            continue
-        if s & STATE_MASK != DEAD:
-            events |= 1 << (s >> STATE_BITS)
-        s, other = s & STATE_MASK, other & STATE_MASK
-        if is_inside_frame and (m.states[s].accept == 1 or m.states[other].accept == 1):
-            return False
-        m.path[node.depth].state, m.path[node.depth].other = s, other
-        start, end = ending_at(trie, i)
-        if s == DEAD:
-            clear_tokens(rows, start, end)
-        else:
-            set_tokens(rows, start, end)
-        i += 1
-    m.states[state].events = events
-    m.n.visited += visited
-    return True
 
 
 @entry(byte="const uint8[:]", depth="const int32[:]", skip="const int32[:]", first="const int32[:]", ends="int32[:]")

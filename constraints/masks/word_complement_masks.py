@@ -45,18 +45,16 @@ def clear_words(m: Tables, vocab: Vocab, rows: Words, unlisted: NodeId) -> None:
     read = m.nodes[words].c
     for k in range(m.nodes[words].b):
         row = m.lists + m.nodes[words].a + 2 * k
-        clear_spelled(vocab, rows, m.text + row[0] + read, row[1] - read, -1)
+        clear_spelled(vocab, rows, m.text + row[0] + read, row[1] - read)
 
 
 @inner
-def clear_spelled(vocab: Vocab, rows: Words, text: Words, size: int, last: int) -> None:
-    """Note that tokens which begin with the bytes text[:size], and then the byte `last` unless that is -1, do not
-    survive."""
+def clear_spelled(vocab: Vocab, rows: Words, text: Words, size: int) -> None:
+    """Note that tokens which begin with the bytes text[:size] do not survive."""
     trie, node = vocab.trie, ROOT
-    for k in range(size if last < 0 else size + 1):
-        node = child_of(trie, node, text[k] if k < size else last)
+    for k in range(size):
+        node = child_of(trie, node, text[k])
         if node < 0:
             return
-    if node >= 0:
-        start, end = below(trie, node)
-        clear_tokens(rows, start, end)
+    start, end = below(trie, node)
+    clear_tokens(rows, start, end)

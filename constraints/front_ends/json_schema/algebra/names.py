@@ -198,7 +198,7 @@ class Names:
         excluded = [name for name in named if self.passed(name, [*passed, *failed]) == passed]
         wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))] or [self._text.any_body]
         body = grammar.both(*wanted, *map(self._others, failed))
-        if excluded:  # as literals and not as a tree, so that masks know them: see pattern_complement_masks.py
+        if excluded:
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
         available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
         if body == FAIL or available == 0:
