@@ -139,8 +139,8 @@ def test_what_is_quantised_while_loading_has_the_codes_of_one_device(kind: Any, 
 
 
 def test_families_that_transformers_computes_are_refused(tmp_path: Path) -> None:
-    folder = save_tiny_model(tmp_path, "Olmo2Config", {}).folder
-    with pytest.raises(UnsupportedModel, match="tensor_parallel=2 is for models that are computed natively; Olmo2ForCausalLM is computed by transformers"):
+    folder = save_tiny_model(tmp_path, "OlmoConfig", {}).folder
+    with pytest.raises(UnsupportedModel, match="tensor_parallel=2 is for models that are computed natively; OlmoForCausalLM is computed by transformers"):
         load_share(folder, Peers(Rank(0, 2)))
 
 
