@@ -136,11 +136,11 @@ def dtype_of(config: Config) -> str:
     return name
 
 
-def token_ids(value: Any) -> tuple[int, ...]:
+def token_ids(value: Any, where: str = "config.json") -> tuple[int, ...]:
     """An id, a list of ids or nothing, as Hugging Face files write them, in one shape. Raises UnsupportedModel for others."""
     found = () if value is None else tuple(value) if isinstance(value, list) else (value,)
     if not all(type(each) is int and each >= 0 for each in found):
-        raise UnsupportedModel(f'"eos_token_id" is a token id, a list of them or null, not {value!r:.60}')
+        raise UnsupportedModel(f'{where}: "eos_token_id" is a token id, a list of them or null, not {value!r:.60}')
     return found
 
 

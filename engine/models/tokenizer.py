@@ -210,9 +210,9 @@ def end_ids(folder: Path, spec: ModelInfo) -> tuple[int, ...]:
     path = folder / "generation_config.json"
     generation = read_json(path) if path.exists() else {}
     try:
-        return token_ids(generation.get("eos_token_id")) + spec.eos_token_ids
+        return token_ids(generation.get("eos_token_id"), str(path)) + spec.eos_token_ids
     except UnsupportedModel as error:
-        raise ModelFolderError(f"{path}: {error}") from None
+        raise ModelFolderError(str(error)) from None
 
 
 def _vocabulary(folder: Path, backend: Any, eos: list[int], head_width: int) -> Vocabulary:

@@ -158,7 +158,7 @@ ENGINE_OPTIONS: dict[str, tuple[object, dict[str, object]]] = {
     "attention": ("naive", {}), "kernels": ("reference", {}), "kv_dtype": ("fp8", {}), "max_batch_tokens": (256, {}),
     "max_sequences": (3, {}), "max_model_len": (48, {}), "num_kv_blocks": (6, {}), "kv_memory_fraction": (0.25, {}),
     "threads": (2, {}), "quantization": ("int8", {}), "quantized_activations": (False, {}), "products": ("float32", {}),
-    "cpu_offload_gb": (1.5, {}), "tensor_parallel": (2, {}), "max_adapters": (3, {}), "max_adapter_rank": (8, {}), "prefix_cache": (False, {}), "num_host_blocks": (8, {}), "skips_forced": (False, {}),
+    "cpu_offload_gb": (1.5, {}), "tensor_parallel": (2, {}), "rank_seconds": (9.0, {}), "max_adapters": (3, {}), "max_adapter_rank": (8, {}), "prefix_cache": (False, {}), "num_host_blocks": (8, {}), "skips_forced": (False, {}),
     "policy": ("priority", {}), "speculation": ("lookup", {}), "num_draft_tokens": (3, {}),
     "draft_acceptance": ("distribution", {"speculation": "draft", "draft_model": Path("small")}), "overlap": (True, {}),
     "automaton": ("device", {}), "steps_per_visit": (4, {"automaton": "device"}), "cuda_graphs": (True, {"automaton": "device"}),

@@ -301,8 +301,8 @@ def test_load_gives_a_running_engine_with_text(folder, tiny_model):
     [
         ("Mamba2Config", {"num_heads": 8, "head_dim": 8, "state_size": 6, "n_groups": 2}, {}),
         ("DeepseekV3Config", LATENT, {}),
-        ("Olmo2Config", {}, {}),
-        ("Olmo2Config", {}, {"kv_layout": "contiguous", "attention": "streaming"}),
+        ("StableLmConfig", {}, {}),
+        ("StableLmConfig", {}, {"kv_layout": "contiguous", "attention": "streaming"}),
         ("Gemma2Config", {"head_dim": 16}, {"kv_layout": "contiguous", "attention": "naive"}),
     ],
 )

@@ -136,6 +136,3 @@ def test_inputs_with_one_scale_for_all_columns_are_refused(tmp_path: Path) -> No
 def test_what_is_quantised_while_loading_has_the_codes_of_one_device(kind: Any, tmp_path: Path) -> None:
     folder = save_tiny_model(tmp_path, "LlamaConfig", {"hidden_size": 64, "intermediate_size": 128, "head_dim": 16}).folder
     check(folder, 2, replace(read_spec(folder), quantization=kind))
-
-
-

@@ -70,7 +70,7 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, tiny_model) -> None:
     quantised, _ = quantise_folder(save_tiny_model(tmp_path / "plain", *MODELS["llama"]).folder, tmp_path, *CASES["gptq-4"])
     with pytest.raises(ConfigError, match="LlamaForCausalLM is quantised already"):
         write_quantized_folder(quantised, tmp_path / "target", "INT8")
-    other = save_tiny_model(tmp_path / "other", "Olmo2Config", {}).folder
-    with pytest.raises(ConfigError, match="Olmo2ForCausalLM is not computed natively"):
+    other = save_tiny_model(tmp_path / "other", "OlmoConfig", {}).folder
+    with pytest.raises(ConfigError, match="OlmoForCausalLM is not computed natively"):
         write_quantized_folder(other, tmp_path / "target", "INT8")
     assert FAMILIES and not (tmp_path / "target").exists()

@@ -139,10 +139,10 @@ def test_what_the_configuration_may_not_say(config: dict[str, Any], message: str
 
 
 def test_quantised_weights_of_other_models_are_refused(tmp_path: Path) -> None:
-    folder = save_tiny_model(tmp_path, "Olmo2Config", {}).folder
+    folder = save_tiny_model(tmp_path, "OlmoConfig", {}).folder
     edited = json.loads((folder / "config.json").read_text()) | {"quantization_config": CASES["awq"][0]}
     (folder / "config.json").write_text(json.dumps(edited))
-    with pytest.raises(UnsupportedModel, match=r'quantised weights \("awq"\) of Olmo2ForCausalLM are not supported: mxfp4 is for gpt-oss, the other'):
+    with pytest.raises(UnsupportedModel, match=r'quantised weights \("awq"\) of OlmoForCausalLM are not supported: mxfp4 is for gpt-oss, the other'):
         read_spec(folder)
 
 

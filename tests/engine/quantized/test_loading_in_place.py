@@ -185,8 +185,8 @@ def test_what_is_quantised_already_is_not_quantised_again(tmp_path: Path) -> Non
     quantised, _ = quantise_folder(folder, tmp_path, *CASES["gptq-4"])
     with pytest.raises(ConfigError, match=r'quantization="int8" is for weights of 16 or 32 bits; .* is quantised already \(gptq\)'):
         load(EngineConfig(model=quantised, device="cpu", quantization="int8"))
-    other = save_tiny_model(tmp_path / "other", "Olmo2Config", {}).folder
-    with pytest.raises(ConfigError, match="is for models that are computed natively; Olmo2ForCausalLM is not"):
+    other = save_tiny_model(tmp_path / "other", "OlmoConfig", {}).folder
+    with pytest.raises(ConfigError, match="is for models that are computed natively; OlmoForCausalLM is not"):
         load(EngineConfig(model=other, device="cpu", quantization="int8"))
 
 
