@@ -344,6 +344,8 @@ class CompiledSteps:
         columns: NDArray[np.int64] | None,
     ) -> Tensor:
         """The same of lists."""
+        if any(past + new > len(table) * cache.block_size for past, new, table in spans):
+            raise IndexError("a sequence has fewer blocks than its tokens need")
         tables = [table for _, new, table in spans for _ in range(new)]
         rows = self._input.rows(token_ids, positions, logit_rows, tables)
         wanted = None if columns is None else (columns.ctypes.data, len(columns))

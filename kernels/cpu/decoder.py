@@ -42,6 +42,7 @@ class _Layer(ctypes.Structure):
     )
 
 
+NO_SUCH_TOKEN = -2  # see maskwright_decode
 SIZES = ("hidden_size", "inner_size", "num_heads", "num_kv_heads", "head_dim", "block_size", "activation", "kv_type")
 
 
@@ -199,7 +200,8 @@ class CompiledDecoder:
 
         angles: cosine and sine of each rope, contiguous [positions, ..., half], of all positions up to the rows' farthest; hidden
         [num_rows, hidden_size]: embedded tokens, which are written to, where the decoder does not embed them; columns: address
-        and number of the tokens, int64, ascending, whose logits are wanted, others may be 0; None: all. Raises MemoryError.
+        and number of the tokens, int64, ascending, whose logits are wanted, others may be 0; None: all. Raises MemoryError,
+        IndexError for a token that the embedding does not have.
         """
         found = loaded()
         assert found is not None, "there are products"
@@ -211,7 +213,10 @@ class CompiledDecoder:
             rows.token_ids, rows.positions, _address(hidden), ctypes.addressof(turns), rows.tables, rows.logit_rows,
             logits.data_ptr(), wanted, rows.num_rows, rows.num_logits, rows.table_width, num_wanted,
         )  # fmt: skip
-        if found.maskwright_decode(ctypes.byref(self._decoder), ctypes.byref(step), torch.get_num_threads()) != 0:
+        problem = found.maskwright_decode(ctypes.byref(self._decoder), ctypes.byref(step), torch.get_num_threads())
+        if problem == NO_SUCH_TOKEN:
+            raise IndexError("a token of the step is not one of the model's")
+        if problem:
             raise MemoryError(f"no memory for a step of {rows.num_rows} tokens")
         return logits if product.width == product.num_rows else logits[:, : product.num_rows]
 

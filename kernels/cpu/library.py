@@ -76,7 +76,7 @@ def loaded() -> ctypes.CDLL | None:
     found.maskwright_decode.argtypes = (address, address, word)
     found.maskwright_pick.argtypes = (address, word)
     found.maskwright_are_numbers.argtypes = (address, number, number, number, address)
-    for name in ("read_rows", "norm", "gate", "turn", "are_numbers"):
+    for name in ("norm", "gate", "turn", "are_numbers"):
         getattr(found, f"maskwright_{name}").restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)
     return found if found.maskwright_use(b"auto") else None

@@ -121,8 +121,11 @@ def test_rows_are_read_as_numbers(name: str, factor: float, instructions: str) -
     which = torch.tensor([8, 0, -1, 3])
     out, found = torch.empty(4, 256), library.loaded()
     assert found is not None
-    found.maskwright_read_rows(ctypes.byref(cpu.matrix_of(packed)), which.data_ptr(), 4, factor, out.data_ptr())
+    given = (ctypes.byref(cpu.matrix_of(packed)), which.data_ptr(), 4, factor, out.data_ptr())
+    assert found.maskwright_read_rows(*given) == 0
     assert torch.equal(out, reference.dequantize(packed)[which.clamp_min(0)] * torch.tensor(factor))
+    which[2] = 9
+    assert found.maskwright_read_rows(*given) == -2
 
 
 @needs_library

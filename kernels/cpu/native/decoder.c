@@ -103,7 +103,7 @@ static void find_places(const Decoder *decoder, const Step *step, Places *places
   }
 }
 
-/* Returns 0, or -1 when there is no memory; what the cache has of the new tokens is then not to be used. */
+/* Returns 0, -1 when there is no memory, or -2 for a token that there is not; what the cache has of the new tokens is then not to be used. */
 int maskwright_decode(const Decoder *decoder, const Step *step, int num_threads) {
   static _Thread_local void *memory;
   static _Thread_local size_t size;
@@ -116,7 +116,7 @@ int maskwright_decode(const Decoder *decoder, const Step *step, int num_threads)
   find_places(decoder, step, &places);
   if (hidden == NULL) {
     hidden = normed + 4 * each;
-    maskwright_read_rows(decoder->embedding, step->token_ids, num_rows, decoder->embedding_scale, hidden);
+    if (maskwright_read_rows(decoder->embedding, step->token_ids, num_rows, decoder->embedding_scale, hidden) != 0) return -2;
   }
   float *first = normed + each, *second = first + each, *third = second + each;
   for (const Layer *layer = decoder->layers; layer < decoder->layers + decoder->num_layers; layer++) {

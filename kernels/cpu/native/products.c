@@ -227,9 +227,14 @@ static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_
   return 0;
 }
 
-/* out [count, num_columns]: rows of a matrix of blocks or numbers, times `factor`; where a row is negative, the first. */
-void maskwright_read_rows(const Matrix *matrix, const int64_t *rows, int64_t count, float factor, float *out) {
-  for (int64_t i = 0; i < count; i++) maskwright_chosen->read_row(matrix, rows[i] < 0 ? 0 : rows[i], factor, out + i * matrix->num_columns);
+/* out [count, num_columns]: rows of a matrix of blocks or numbers, times `factor`; where a row is negative, the first. Returns 0, or -2 for a row that
+   there is not. */
+int maskwright_read_rows(const Matrix *matrix, const int64_t *rows, int64_t count, float factor, float *out) {
+  for (int64_t i = 0; i < count; i++) {
+    if (rows[i] >= matrix->num_rows) return -2;
+    maskwright_chosen->read_row(matrix, rows[i] < 0 ? 0 : rows[i], factor, out + i * matrix->num_columns);
+  }
+  return 0;
 }
 
 /* As `maskwright_multiply`. Where output has `places`, all columns are computed. */

@@ -139,7 +139,7 @@ int maskwright_multiply_wanted(const Run *runs, int num_runs, const float *x, in
                                Wanted wanted, int num_threads);
 int maskwright_multiply(const Run *runs, int num_runs, const float *x, int64_t num_rows, int64_t x_stride, float *out,
                         int64_t out_stride, const int32_t *places, int num_threads);
-void maskwright_read_rows(const Matrix *matrix, const int64_t *rows, int64_t count, float factor, float *out);
+int maskwright_read_rows(const Matrix *matrix, const int64_t *rows, int64_t count, float factor, float *out);
 void maskwright_norm(const float *hidden, const float *delta, const float *weight, float eps, int64_t num_rows, int64_t width, float *sum, float *out);
 void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out);
 void maskwright_turn(const Turn *turn);

@@ -108,6 +108,10 @@ def test_a_step_of_lists_is_that_of_tensors_and_that_of_layers(name: str, dtype:
         model._compiled_steps = steps
         assert torch.equal(of_layers if columns is None else of_layers[:, columns], expected if columns is None else expected[:, columns])
     assert model.forward_lists([5] * 20, list(range(20)), [19], [(0, 20, tables[0])], caches[1]) is None
+    with pytest.raises(IndexError, match="not one of the model's"):
+        model.forward_lists([10**6], [0], [0], [(0, 1, tables[0])], caches[1])
+    with pytest.raises(IndexError, match="fewer blocks"):
+        model.forward_lists([5], [4], [0], [(4, 1, [7])], caches[1])
 
 
 @needs_library
