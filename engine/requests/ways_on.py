@@ -20,7 +20,7 @@ from .mask_tokens import tokens_in
 from .request import Constraint
 
 FEW = 64  # tokens of a mask; among more there is one to go on with
-MOST_PLACES = 1024  # that are looked at for one mask
+MOST_PLACES = 4096  # that are looked at for one mask
 MOST_ENDS = 1024  # tokens of a wide mask that are followed
 
 Place: TypeAlias = tuple[Any, int]  # a state, and the token that led to it
