@@ -78,11 +78,45 @@ class CanonicalPairs:
             row = self._rows[before] = self._row(before)
         return row
 
+    def is_pair(self, before: int, token_id: int) -> bool:
+        """Whether a token may follow, as `allowed` has it, without the row of all tokens where that is not there yet."""
+        row = self._rows.get(before)
+        if row is not None:
+            return bool(row[token_id >> 5] >> np.uint32(token_id & 31) & 1)
+        may_begin = self._of_merges[token_id] or (self._takes_words and self._is_word[token_id])
+        if self._exempt[token_id] or self._has_no_merges(before):
+            return bool(self._exempt[token_id] or may_begin)
+        if not self._is_word[token_id]:
+            return False
+        text = self._texts[before]
+        begins = self._begins(text, self._texts[token_id])
+        if text is not None and begins - {len(text)}:
+            return False
+        if begins:
+            return bool(may_begin)
+        return bool(self._of_merges[before] and self._of_merges[token_id]) and not self._is_joined(before, token_id)
+
+    def _is_joined(self, before: int, token_id: int) -> bool:
+        return self._trees.is_joined(before, token_id) or (self._takes_words and token_id in self._trees.completions(before))
+
+    def _has_no_merges(self, before: int) -> bool:
+        """A token beside byte-pair encoding, or none."""
+        return not 0 <= before < self._vocabulary.size or bool(self._exempt[before]) or not self._vocabulary.text_tokens[before]
+
+    def _begins(self, text: str | None, other: str | None) -> set[int]:
+        """Where words begin, other than the first, in a text and the other one behind it."""
+        if text is None or not other or self._cut is None:
+            return set()
+        return set(self._cut(text + _head(other, self._length_behind(text)))) - {0}
+
+    @staticmethod
+    def _length_behind(text: str) -> int:
+        return HEAD_OF_CONTRACTIONS if text.endswith(_APOSTROPHES) else HEAD
+
     def _row(self, before: int) -> Mask:
-        size, text = self._vocabulary.size, self._texts[before] if before < len(self._texts) else None
-        if before >= size or self._exempt[before] or not self._vocabulary.text_tokens[before]:
+        if self._has_no_merges(before):
             return _packed(self._exempt | self._of_merges | self._whole_words)
-        cut, spoilt = self._words(text)
+        cut, spoilt = self._words(self._texts[before])
         joined = self._joined(before)
         inside = self._of_merges & ~joined & ~cut & bool(self._of_merges[before])
         return _packed(self._exempt | (~spoilt & (inside | (cut & (self._of_merges | self._whole_words)))))
@@ -105,8 +139,7 @@ class CanonicalPairs:
         spoilt[: len(self._is_word)] = ~self._is_word & ~self._exempt[: len(self._is_word)]
         if text is None or self._cut is None:
             return cut, spoilt
-        length = HEAD_OF_CONTRACTIONS if text.endswith(_APOSTROPHES) else HEAD
-        for head, token_ids in self._heads[length].items():
+        for head, token_ids in self._heads[self._length_behind(text)].items():
             begins = set(self._cut(text + head)) - {0}
             cut[token_ids] = len(text) in begins
             if begins - {len(text)}:
@@ -161,6 +194,14 @@ class Trees:
                     tokens, limits = self._leading[beside]
                     joined[tokens[: bisect_right(limits, -self._order[time])]] = True
         return joined
+
+    def is_joined(self, before: int, after: int) -> bool:
+        """Of one of these tokens."""
+        return any(
+            (part, beside) in self._ranks and (time := self._time(part, beside)) < limit and time <= other
+            for part, limit in self._right_edge(before)
+            for beside, other in self._left_edge(after)
+        )
 
     def completions(self, before: int) -> Iterable[int]:
         """Tokens that merging does not make, whose text is that of `before` and of the token that is given."""

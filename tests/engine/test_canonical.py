@@ -95,6 +95,16 @@ def test_rows_are_what_encoding_each_pair_gives(style: str) -> None:
         assert not wrong, (texts[before], wrong)
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_a_pair_is_what_its_row_says(style: str) -> None:
+    made, vocabulary = known(style)
+    asked, _ = pairs_of(tokenizer_of(style))  # which has no rows
+    for before in (-1, *range(0, vocabulary.size, 3), vocabulary.size):
+        row = flags(made.allowed(before), vocabulary.size)
+        assert [asked.is_pair(before, token_id) for token_id in range(vocabulary.size)] == row, before
+        assert [made.is_pair(before, token_id) for token_id in range(vocabulary.size)] == row, before
+
+
 @pytest.mark.parametrize("style", ["none", "smollm", "llama3"])
 @given(st.text("theoriansc 1239.,:{}\"é東🙂", max_size=24).filter(lambda text: "  " not in text))
 @settings(deadline=None, max_examples=60)
@@ -167,7 +177,13 @@ def test_a_mask_is_never_emptied() -> None:
 
 
 @pytest.mark.parametrize("style", ["none", "gpt-2", "llama3"])
-@pytest.mark.parametrize("pattern", ["(theatre|others|actors|all)(,(theatre|they|here)){0,3}", "[aeh]{1,3}(there|where)?x", '\\{"(name|ages|text)":(true|36)\\}'])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(theatre|others|actors|all)(,(theatre|they|here)){0,3}", "[aeh]{1,3}(there|where)?x", '\\{"(name|ages|text)":(true|36)\\}',
+        "[a-z0-9A-Z,.=]ere", "[a-z]{1,6}(ere|ther|ey)", '\\{"name":"[a-z,.]{0,9}", ?"(ages|text)":true\\}',
+    ],
+)  # fmt: skip
 def test_no_token_is_allowed_that_leads_away_from_the_spelling(style: str, pattern: str) -> None:
     """Whatever is drawn from the masks, the tokens are the tokenizer's own."""
     tokenizer = tokenizer_of(style)
@@ -221,7 +237,7 @@ def test_without_a_constraint_it_is_refused() -> None:
         Request(prompt_token_ids=(1,), sampling=SamplingParams(canonical=True))
 
 
-@pytest.mark.parametrize("most_places", [256, 100_000])
+@pytest.mark.parametrize("most_places", [1024, 100_000])
 def test_a_long_way_without_a_choice_needs_no_deep_stack(most_places: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but the end of 3,000 letters, or the number of places, ends the search."""
     monkeypatch.setattr("maskwright.engine.requests.ways_on.MOST_PLACES", most_places)
