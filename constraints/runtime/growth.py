@@ -1,12 +1,12 @@
 """Growth: whether what is kept of a text grows with it, found out while compiling.
 
-Stacks that say the same are merged (automaton/containment.py, unions.py), but no test tells that of all context-free grammars. So a
-few texts of some tokens are made up, which begin freely and then repeat themselves (token_automaton/pumping.py), and the work of each
-of their bytes is looked at. Where it rises, other forms are tried in the same way: an equal grammar in which what says the same is
-there once (normal_form/reduction.py), and stacks that are kept as a graph (automaton/fronts.py), which takes longer for a byte and
-does not grow where the other way does. A grammar is refused whose work for one byte reaches a third of a millisecond within the
-first 64 bytes in any case: what grows with a power of the length takes a twentieth of that so early. What a grammar takes that is
-large without growing is in proportion to its size.
+Stacks that say the same are merged (automaton/containment.py, unions.py), but no test tells that of all context-free grammars. So
+a few texts of some tokens are made up, which begin freely and then repeat themselves (token_automaton/pumping.py), and the work
+of each of their bytes is looked at. Where it rises, other forms are tried in the same way: an equal grammar in which what says
+the same is there once (normal_form/reduction.py), and stacks that are kept as a graph (automaton/fronts.py), which takes longer
+for a byte and does not grow where the other way does. A grammar is refused whose work for one byte reaches a third of a
+millisecond within the first 64 bytes in any case: what grows with a power of the length takes a twentieth of that so early. What
+a grammar takes that is large without growing is in proportion to its size.
 """
 
 from __future__ import annotations
