@@ -25,9 +25,9 @@ from ..grammar.stopwatch import look
 from .greibach import Greibach, Word
 from .rule_automata import TooLarge
 
-_MOST_IN_PAIRS = 40  # nonterminals, of which pairs are compared
+MOST_IN_PAIRS = 40  # nonterminals, of which pairs are compared
 _LONGEST = 12  # words that are compared
-_MOST_COMPARED = 400_000  # words, in all rounds
+_MOST_COMPARED = 120_000  # words, in all rounds
 
 
 class Inclusions:
@@ -43,7 +43,7 @@ class Inclusions:
         # Which nonterminals contain a word, as bits.
         self._of_one = [wider[u] & (self._may_be_empty if grammar.nullable[u] else -1) for u in range(size)]
         self._of_two = [[0] * size for _ in range(size)]
-        for u, v in product(range(size), repeat=2) if with_pairs and size <= _MOST_IN_PAIRS else ():
+        for u, v in product(range(size), repeat=2) if with_pairs and size <= MOST_IN_PAIRS else ():
             both = wider[u] & (wider[v] if grammar.nullable[u] else -1)
             self._of_two[u][v] = both & (self._may_be_empty if grammar.nullable[u] and grammar.nullable[v] else -1)
         self._compared = 0

@@ -21,7 +21,7 @@ from ..grammar.merged_repetitions import untangled
 from ..grammar.source import Limits
 from ..grammar.tail_recursion import as_repetition
 from .greibach import Greibach, Word, greibach
-from .inclusions import Inclusions
+from .inclusions import MOST_IN_PAIRS, Inclusions
 from .rule_automata import TooLarge, rule_automata
 
 _KEPT = ("notes", "residue", "only_json", "has_json_values", "special_tokens", "end_tokens", "vocabulary")  # of `Grammar`
@@ -49,7 +49,7 @@ def _settled(form: Greibach) -> tuple[Greibach, Inclusions]:
     with_pairs = False
     while True:
         smaller = simplified(form, known)
-        if with_pairs and _size(smaller) == _size(form):
+        if _size(smaller) == _size(form) and (with_pairs or len(form.nullable) > MOST_IN_PAIRS):
             return form, known
         with_pairs = with_pairs or len(smaller.nullable) == len(form.nullable)
         form, known = smaller, Inclusions(smaller, with_pairs=with_pairs)
