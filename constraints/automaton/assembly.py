@@ -26,7 +26,8 @@ from ..vocabulary.packed_vocabulary import first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, grammar_loops, shortest_completion
 from .containment import CONTAINED
-from .fronts import FRONT_FACTS, GRAPH_KINDS
+from .front_comparison import FRONT_FACTS
+from .fronts import GRAPH_KINDS
 from .intersections import SHARE_OF_ONE, Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY

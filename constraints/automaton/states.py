@@ -32,7 +32,7 @@ from ..numba_support.sets import is_equal, sort_unique
 from .closures import append_closure, closure_items, closure_of
 from .containment import without_contained
 from .counted_tables import is_table, mark_table
-from .fronts import items_of_stacks
+from .graph_state import items_of_stacks
 from .nodes import (
     EMPTY,
     FAIL,

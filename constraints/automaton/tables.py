@@ -279,7 +279,7 @@ class Tables(View):
     steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
     judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
-    contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py; and fronts.py
+    contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py; and front_comparison.py
     # static parts of the grammar
     edge_low: Words  # [class edges]
     edge_high: Words

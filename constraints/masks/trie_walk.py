@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.determinize import step
-from ..automaton.multibyte_step import leap
 from ..automaton.nodes import EMPTY, NO_BODY, NO_UNLISTED, head_of, wide
 from ..automaton.states import (
     after_text,
@@ -60,6 +59,7 @@ from ..vocabulary.packed_records import (
     vocab_at,
 )
 from .mask_rows import set_tokens
+from .multibyte_step import leap
 from .shared_continuations import note_end, note_end_inside
 from .uniform_transitions import survives
 

@@ -16,13 +16,13 @@ from typing import Any, NewType, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton.counter_abstraction import PLENTY
 from ..automaton.tables import DEAD
 from ..base.ids import NodeId, RegisterId, StateId
 from ..base.kinds import INFINITE
 from ..grammar.source import Limits, Source, fingerprint_of
 from ..masks.mask_rows import MaskRows
 from ..saved.constraint_file import SavedAutomaton, saved_automaton, write_constraint
+from ..token_automaton.counter_abstraction import PLENTY
 from ..token_automaton.min_tokens import Distances
 from ..token_automaton.token_automaton import EVERY_BYTE, Distant, TokenAutomaton
 from ..uniqueness.register_product import ExtraCost

@@ -1,21 +1,25 @@
 """Growth: whether what is kept of a text grows with it, found out while compiling.
 
-Stacks that say the same are merged (automaton/containment.py, unions.py), but no test tells that of all context-free grammars. So a
-few texts of some tokens are made up, which begin freely and then repeat themselves (automaton/pumping.py), and the work of each of
-their bytes is looked at. Where it rises, the grammar's stacks are kept as a graph (automaton/fronts.py), if they can be: that takes
-longer for a byte, and does not grow where the other way does. A grammar is refused whose work for one byte reaches a third of a
-millisecond within the first 64 bytes in any case: what grows with a power of the length takes a twentieth of that so early. What a
-grammar takes that is large without growing is in proportion to its size.
+Stacks that say the same are merged (automaton/containment.py, unions.py), but no test tells that of all context-free grammars. So
+a few texts of some tokens are made up, which begin freely and then repeat themselves (token_automaton/pumping.py), and the work
+of each of their bytes is looked at. Where it rises, other forms are tried in the same way: an equal grammar in which what says
+the same is there once (normal_form/reduction.py), and stacks that are kept as a graph (automaton/fronts.py), which takes longer
+for a byte and does not grow where the other way does. A grammar is refused whose work for one byte reaches a third of a
+millisecond within the first 64 bytes in any case: what grows with a power of the length takes a twentieth of that so early. What
+a grammar takes that is large without growing is in proportion to its size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import ConstraintLimit, UnsupportedKeyword
+from ..grammar.expression import Grammar, Node
+from ..normal_form.reduction import reduced
 from ..token_automaton.token_automaton import Pumped, TokenAutomaton
 
 _AT_ONCE, _OF_A_NODE = 30_000, 40  # work of a byte that is enough to be sure; what each node of the grammar adds
@@ -48,26 +52,55 @@ class Trial(NamedTuple):
         return length >= _LONGEST and self.at(length) > max(_RISE * self.at(length // 2), _LEAST)
 
 
+class Form(NamedTuple):
+    """A way to keep what may follow."""
+
+    grammar: Grammar
+    root: Node
+    stacks_as_graph: bool
+
+    def automaton(self, like: TokenAutomaton) -> TokenAutomaton:
+        """A new one, for the vocabulary and the limits of another one."""
+        self.grammar.stacks_as_graph = self.stacks_as_graph
+        return TokenAutomaton(self.grammar, self.root, like.shared_vocabulary, like.limits)
+
+
 def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
-    """`automaton` if what it keeps of a text does not grow, else one with its stacks as a graph where that takes less work. Neither
-    has the states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with short texts behind which masks
-    would take too long either way, and shows one."""
-    grammar = automaton.grammar
-    plain = tried(_again(automaton), _LONGEST)
+    """`automaton` if what it keeps of a text does not grow, else one of another form where that takes less work. Neither has the
+    states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with short texts behind which masks would take
+    too long in any form, and shows one."""
+    written = best = Form(automaton.grammar, automaton.root, stacks_as_graph=False)
+    plain = tried(written.automaton(automaton), _LONGEST)
     if any(trial.rises for trial in plain):
-        plain = tried(_again(automaton), _LONGEST_THAT_RISES)
-    exploding = [trial for trial in plain if trial.explodes]
-    if automaton.may_be_graph and (exploding or any(trial.rises for trial in plain)):
-        grammar.stacks_as_graph = True
-        graph = tried(_again(automaton), _LONGEST_THAT_RISES)
-        explodes = len(graph) < len(_PERIODS) or any(trial.explodes for trial in graph)  # or a limit has ended a trial
-        if not explodes and (exploding or _latest(graph) < _latest(plain)):
-            return _again(automaton)
-        grammar.stacks_as_graph = False
-    refused = [trial for trial in exploding if trial.work.size <= _EARLY]
+        plain = tried(written.automaton(automaton), _LONGEST_THAT_RISES)
+    if not any(trial.rises or trial.explodes for trial in plain):
+        return automaton
+    least = plain
+    for form in _other_forms(automaton):
+        trials = tried(form.automaton(automaton), _LONGEST_THAT_RISES)
+        if len(trials) < len(_PERIODS) or any(trial.explodes for trial in trials):  # or a limit has ended a trial
+            continue
+        if any(trial.explodes for trial in least) or _latest(trials) < _latest(least):
+            best, least = form, trials
+        if not any(trial.rises for trial in trials):
+            break
+    automaton.grammar.stacks_as_graph = False
+    if best != written:
+        return best.automaton(automaton)
+    refused = [trial for trial in plain if trial.explodes and trial.work.size <= _EARLY]
     if refused:
         raise _refused(refused[0])
     return automaton
+
+
+def _other_forms(automaton: TokenAutomaton) -> Iterator[Form]:
+    if not automaton.may_be_graph:
+        return
+    smaller = reduced(automaton.grammar, automaton.root, automaton.limits)
+    if smaller is not None:
+        yield Form(*smaller, stacks_as_graph=False)
+        yield Form(*smaller, stacks_as_graph=True)
+    yield Form(automaton.grammar, automaton.root, stacks_as_graph=True)
 
 
 def tried(automaton: TokenAutomaton, longest: int) -> list[Trial]:
@@ -79,10 +112,6 @@ def tried(automaton: TokenAutomaton, longest: int) -> list[Trial]:
         if trials and trials[-1].explodes:
             break
     return trials
-
-
-def _again(automaton: TokenAutomaton) -> TokenAutomaton:
-    return TokenAutomaton(automaton.grammar, automaton.root, automaton.shared_vocabulary, automaton.limits)
 
 
 def _tried(automaton: TokenAutomaton, period: int, seed: int, longest: int) -> list[Trial]:

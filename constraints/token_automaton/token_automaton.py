@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton import counter_abstraction, determinize, pumping, shortest_completion
+from ..automaton import determinize, shortest_completion
 from ..automaton.assembly import assemble, may_be_graph, repeated_units, restore
 from ..automaton.nodes import EMPTY, NO_BODY
 from ..automaton.tables import DEAD, NO_CLASS
@@ -35,7 +35,7 @@ from ..vocabulary.char_class_tables import SubTrie
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.trie import TokenTrie
 from ..vocabulary.vocabulary import TOKEN_OPEN
-from . import masking
+from . import counter_abstraction, masking, pumping
 
 Told = TypeVar("Told")
 

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.determinize import leaf_after, step
-from ..automaton.multibyte_step import leap
 from ..automaton.nodes import EMPTY, FAIL, head_of, intern_node, join, wide
 from ..automaton.states import after_text, items_of, state_of_all
 from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, Tables, tables_at
 from ..automaton.unions import append_parts
 from ..base.ids import NodeId, RegisterId, StateId, TokenId
 from ..base.kinds import INFINITE, Event, Kind
+from ..masks.multibyte_step import leap
 from ..masks.uniform_transitions import FIRST_PRINTABLE
 from ..numba_support.jit import entry, inner
 from ..numba_support.record_access import pointer

@@ -20,8 +20,8 @@ A sequence that waits reads its tables again at every step, so what the host upl
 stay where they are, so a step can be captured in a CUDA graph together with the forward pass and the sampler.
 
 Counters are registers. A state in which some counts are farther from their ends than a token reaches is not on the device at all;
-one that *stands* for all states that differ from it in those counts alone is (`constraints/automaton/counter_abstraction.py`),
-and the slot says how far they are:
+one that *stands* for all states that differ from it in those counts alone is
+(`constraints/token_automaton/counter_abstraction.py`), and the slot says how far they are:
 
     room    bytes that may be read before one of them has to be looked at; a token takes its `length` from it
     more    tokens that their lower bounds need at most, beside the `needed` of the state

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, JsonSchema
-from maskwright.constraints.automaton.counter_abstraction import PLENTY
 from maskwright.constraints.front_ends.cfg.gbnf import Gbnf
 from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.grammar.source import Source
 from maskwright.constraints.runtime.constraint import FINISHED, Constraint, as_token_ids
+from maskwright.constraints.token_automaton.counter_abstraction import PLENTY
 from maskwright.constraints.token_automaton.token_automaton import Distant
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..automaton.determinize import step
+from ..automaton.nodes import EMPTY, head_of, mix, wide
+from ..automaton.states import items_of
+from ..automaton.tables import DEAD, NODE_WORDS, STATE_MASK, Fault, Tables, tables_at
 from ..base.ids import NodeId, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import entry, inner
-from .determinize import step
-from .nodes import EMPTY, head_of, mix, wide
-from .states import items_of
-from .tables import DEAD, NODE_WORDS, STATE_MASK, Fault, Tables, tables_at
 
 NO_BYTE = -1
 _TRIED = 4  # items of a state

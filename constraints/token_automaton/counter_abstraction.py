@@ -23,16 +23,16 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from ..automaton.closures import ENDLESS
+from ..automaton.counted_tables import Table, is_table, table_node
+from ..automaton.determinize import SEARCH, push_request, serve_requests
+from ..automaton.nodes import NO_BODY, head_of, intern_node, push_work, repetition, sequence, wide
+from ..automaton.states import framed, inner_of, intern_state, tail_of
+from ..automaton.tables import DEAD, UNKNOWN, Fault, Tables, tables_at
 from ..base.ids import NodeId, StateId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
 from ..vocabulary.packed_records import vocab_at
-from .closures import ENDLESS
-from .counted_tables import Table, is_table, table_node
-from .determinize import SEARCH, push_request, serve_requests
-from .nodes import NO_BODY, head_of, intern_node, push_work, repetition, sequence, wide
-from .states import framed, inner_of, intern_state, tail_of
-from .tables import DEAD, UNKNOWN, Fault, Tables, tables_at
 
 FOREVER = ENDLESS - 1
 MANY = 1 << 29  # copies: so many are FOREVER less what was read since
@@ -137,7 +137,7 @@ def abstract_product(m: Tables, item: NodeId, token: int, num_static: int, found
     enough = token + m.n.farthest
     abstract_x = abstract_operand(m, x, enough, num_static, found)
     abstract_y = abstract_operand(m, y, enough, num_static, found)
-    if abstract_x == x and abstract_y == y or m.n.fault != Fault.NONE:
+    if (abstract_x == x and abstract_y == y) or m.n.fault != Fault.NONE:
         return item
     abstract = intern_node(m, Kind.PRODUCT, abstract_x, abstract_y, Kind.BOTH)
     if m.n.fault == Fault.NONE and m.nodes[abstract].size == UNKNOWN:

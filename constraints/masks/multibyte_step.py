@@ -9,16 +9,16 @@ All functions here are compiled. `m` is the arena, by the names of its tables; t
 
 from __future__ import annotations
 
+from ..automaton.determinize import after_byte
+from ..automaton.nodes import EMPTY, FAIL, head_of, intern_node, join, literal, wide
+from ..automaton.states import framed, inner_of, state_of_all, tail_of
+from ..automaton.tables import DEAD, Fault, Tables
+from ..automaton.unions import append_parts
+from ..automaton.word_complement import narrowed, without_words
 from ..base.ids import NodeId, StateId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from ..numba_support.records import Words
-from .determinize import after_byte
-from .nodes import EMPTY, FAIL, head_of, intern_node, join, literal, wide
-from .states import framed, inner_of, state_of_all, tail_of
-from .tables import DEAD, Fault, Tables
-from .unions import append_parts
-from .word_complement import narrowed, without_words
 
 _SHORTEST = 2  # a single byte is a transition
 _MAX_ITEMS = 64

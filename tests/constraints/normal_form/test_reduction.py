@@ -1,0 +1,110 @@
+"""A reduced grammar has the same texts and masks, and less to keep of them."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from maskwright.constraints import Compiler, ConstraintError, Gbnf, Limits, Vocabulary
+from maskwright.constraints.automaton.tables import DEAD
+from maskwright.constraints.grammar.expression import Kind
+from maskwright.constraints.grammar.recursion import reachable
+from maskwright.constraints.normal_form import reduction, rule_automata
+from maskwright.constraints.normal_form.reduction import reduced
+from maskwright.constraints.token_automaton.token_automaton import Pumped, TokenAutomaton
+
+from ..grammar.ambiguous import NAMED, small_grammar
+from ..grammar.bounded_languages import strings_of
+from ..grammar.growing import BYTES
+from .forms import form_of, lowered
+
+COMPILER = Compiler(BYTES)
+TOKENS = Vocabulary(
+    [*(bytes([byte]) for byte in range(256)), *(text.encode() for text in ("aa", "ab", "ba", "abc", "bab", "aaaa", "cab")), None],
+    eos_token_ids=[263],
+)
+LONG = 1_000  # bytes
+# Work of a byte, words and steps: what is left of nearly all grammars is regular, or a stack that a byte pushes or pops. Those are
+# named whose stacks still say the same in several ways.
+MOST_WORK, STILL_GROW = 20_000, {12, 37, 66, 69, 76, 95}
+WITH_OTHER_BYTES = {
+    "words and spaces": 'root ::= w*\nw ::= [a-z]+ | w w | " " w?',
+    "any text": 'root ::= (t | "<" t ">")*\nt ::= [^<>]* t?',
+    "longer bytes": 'root ::= ("a" | "é" | "ü" | [à-ö]) root? root?',
+}
+
+
+@pytest.mark.parametrize("text", [*NAMED.values(), *map(small_grammar, range(60))])
+def test_a_reduced_grammar_has_the_same_texts(text: str) -> None:
+    grammar, root = lowered(text)
+    found = reduced(grammar, root, Limits())
+    if found is not None:
+        assert strings_of(*found, 5, b"abc") == strings_of(grammar, root, 5, b"abc")
+
+
+@pytest.mark.parametrize("name", WITH_OTHER_BYTES)
+def test_texts_of_all_bytes_stay(name: str) -> None:
+    grammar, root = lowered(WITH_OTHER_BYTES[name])
+    found = reduced(grammar, root, Limits())
+    assert found is not None
+    alphabet = b"a <>\xc3\xa9\xbc\xa0"
+    assert strings_of(*found, 4, alphabet) == strings_of(grammar, root, 4, alphabet)
+
+
+@pytest.mark.parametrize("name", [*NAMED, *(str(seed) for seed in (4, 5, 10, 12, 17, 53))])
+def test_masks_are_those_of_trying_every_token(name: str) -> None:
+    constraint = Compiler(TOKENS).compile(Gbnf(NAMED.get(name) or small_grammar(int(name))))
+    draw, state = random.Random(name), constraint.start()
+    for _ in range(40):
+        mask = constraint.mask(state)
+        allowed = [token for token in range(263) if int(mask[token >> 5]) >> (token & 31) & 1]
+        with constraint.exclusively() as (automaton, _):
+            assert allowed == [token for token in range(263) if automaton.advance_one(state, token) != DEAD]
+        if not allowed:
+            break
+        state = constraint.advance(state, draw.choice(allowed))
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(100) if seed not in STILL_GROW])
+def test_work_is_bounded_however_long_the_text(seed: int) -> None:
+    try:
+        constraint = COMPILER.compile(Gbnf(small_grammar(seed)))
+    except ConstraintError as error:
+        assert "nothing satisfies" in str(error)
+        return
+    with constraint.exclusively() as (automaton, _):
+        for period in (1, 2, 3, 5):
+            assert most_work(automaton, period) < MOST_WORK
+
+
+def most_work(automaton: TokenAutomaton, period: int) -> int:
+    pumped = Pumped(32, np.zeros(LONG + 1, np.int32), np.zeros(LONG, np.int32), np.full(LONG, -1, np.int32))
+    pumped.states[0] = automaton.start
+    read = automaton.pump(period, period, 0, LONG, MOST_WORK, pumped)
+    return int(pumped.work[:read].max(initial=0))
+
+
+@pytest.mark.parametrize("text", ['root ::= "a" root? root?', 'root ::= (a | "a" root?)*\na ::= "a"', small_grammar(5)])
+def test_what_is_a_list_becomes_one(text: str) -> None:
+    found = reduced(*lowered(text), Limits())
+    assert found is not None
+    assert all(found[0].kind(node) is not Kind.CALL for node in reachable(*found))
+
+
+def test_a_grammar_of_which_all_is_needed_stays() -> None:
+    for text in ('root ::= "a" root "a" | "b" root "b" | ""', 'root ::= "(" root* ")" | "x"'):
+        assert reduced(*lowered(text), Limits()) is None
+
+
+def test_reducing_again_changes_nothing() -> None:
+    for seed in range(30):
+        form, known = reduction._settled(form_of(small_grammar(seed)))
+        assert reduction._size(reduction.simplified(form, known)) == reduction._size(form)
+
+
+def test_what_is_too_large_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reduced(*lowered('root ::= (a{0,900} "b")*\na ::= "a" a{0,900} | "c"'), Limits()) is None
+    monkeypatch.setattr(rule_automata, "MOST_STATES", 5)
+    assert reduced(*lowered(small_grammar(5)), Limits()) is None
