@@ -158,7 +158,7 @@ class ResponseWriter:
         """The last events of a stream that failed: many clients raise the first, and read nothing of the second."""
         told = {"code": error.code or "server_error", "message": error.message}
         self._items.give_up()
-        raised = self._event({"type": "error", **told, "param": error.param, "error": error.body["error"]})
+        raised = self._event({"type": "error", **told, "param": error.param, "error": error.body["error"] | told})
         return raised + self._event({"type": "response.failed", "response": {**self._response("failed"), "error": told}})
 
     def _read(self, event: Event) -> list[dict[str, Any]]:

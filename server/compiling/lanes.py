@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
@@ -50,12 +51,12 @@ class Lanes:
         self._numbers = count()
         self._idle: list[CompileProcess] = []
         self._proven: list[tuple[str, int, float]] = []  # clients, the lengths of what proved slow, and until when that counts
-        self._num_slow = 0
+        self._num_slow: Counter[str] = Counter()  # sources in the slow lane, by client
 
     @property
     def num_slow(self) -> int:
         """Sources in the slow lane."""
-        return self._num_slow
+        return self._num_slow.total()
 
     @property
     def num_waiting(self) -> int:
@@ -64,7 +65,7 @@ class Lanes:
 
     def is_slow(self, client: str) -> bool:
         """Whether something of this client is in the slow lane."""
-        return client in self._slow_clients
+        return client in self._num_slow
 
     def start(self) -> None:
         """Make ready, in a thread; what is asked for meanwhile waits."""
@@ -98,12 +99,14 @@ class Lanes:
                         return _checked(answer)
                     process.pause()
                     self._note(process, source, client)
-            self._num_slow += 1
+            self._num_slow[client] += 1
             try:
                 kept, process = process, None
                 return _checked(await self._compile_slowly(source, client, kept))
             finally:
-                self._num_slow -= 1
+                self._num_slow[client] -= 1
+                if not self._num_slow[client]:
+                    del self._num_slow[client]
         finally:
             if process is not None:
                 self._end(process)

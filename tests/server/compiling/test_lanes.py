@@ -158,8 +158,9 @@ def test_slow_ones_leave_the_quick_lane_and_the_processor_to_others(scene: Scene
         await until(lambda: len(scene.nice_ones()) == 1)  # of one client one is begun
         other = scene.ask(slow(4), "modest")
         await until(lambda: len(scene.nice_ones()) == 2)
+        assert [scene.lanes.is_slow(client) for client in ("greedy", "modest", "")] == [True, True, False]
         await scene.end(*attack, other)
-        assert scene.lanes.num_slow == scene.lanes.num_waiting == 0
+        assert scene.lanes.num_slow == scene.lanes.num_waiting == 0 and not scene.lanes.is_slow("greedy")
 
     scene.run(attacked())
 
