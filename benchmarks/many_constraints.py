@@ -1,11 +1,13 @@
 """What many constraints cost one process: memory of each, growth behind eviction, whether compiles and masks disturb each other.
 
-    python benchmarks/many_constraints.py --tokenizer FOLDER [--count 1000] [--kept 200] [--shared]
+    python benchmarks/many_constraints.py --tokenizer FOLDER [--count 1000] [--kept 200] [--shared] [--engine llguidance]
 
 Schemas are made up: each has members of its own, and with --shared all have the same thirty definitions beside them. *Bytes* are
 what the process grew by (resident memory) when one constraint more was compiled, asked for its first mask and kept. *Eviction*: the
-others go through a cache that holds few; the process should not grow. *Threads*: masks that four threads get in a second, alone
-and while two others compile, and the longest of them.
+others go through a cache that holds few (an engine without one drops each); the process should not grow. *Threads*, of this project
+alone: masks that four threads get in a second, alone and while two others compile, and the longest of them. Each thread has schemas
+of its own, compiled before, and texts that were drawn before: a draw from a mask holds the interpreter a hundred times as long as
+the mask.
 """
 
 from __future__ import annotations
@@ -20,14 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import load_tokenizer
+from engines import ENGINES, load_tokenizer
 from result_files import optional
 
-from maskwright.constraints import Compiler, JsonSchema, Vocabulary
+from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 
 psutil = optional("psutil")
 
 MASKING, COMPILING, SECONDS = 4, 2, 2.0
+TOKENS = 200  # after so many a text is cut off
 
 
 def schema(number: int, shared: bool) -> str:
@@ -56,16 +59,27 @@ def growth(make: Callable[[int], object], count: int) -> tuple[list[object], np.
     return kept, grown
 
 
-def masks_of(compiler: Compiler, stop: threading.Event, times: list[float], number: int) -> None:
-    """Ask for masks along texts that were not met before, until it is enough."""
-    rng, constraint = np.random.default_rng(number), compiler.compile(JsonSchema(schema(10**6 + number, False)))
-    state = constraint.start()
-    while not stop.is_set():
-        begun = time.perf_counter()
+def drawn(compiler: Compiler, number: int) -> tuple[JsonSchema, list[int]]:
+    """A schema, and the tokens of a random text of it."""
+    rng, source, tokens = np.random.default_rng(number), JsonSchema(schema(10**6 + number, False)), list[int]()
+    constraint = compiler.compile(source)
+    state: Any = constraint.start()
+    while len(tokens) < TOKENS and not constraint.is_accepting(state):
         bits = np.flatnonzero(np.unpackbits(constraint.mask(state).view(np.uint8), bitorder="little"))
-        times.append(time.perf_counter() - begun)
-        after = constraint.advance(state, int(rng.choice(bits)))
-        state = constraint.start() if after is None or constraint.is_accepting(after) else after
+        tokens.append(int(rng.choice(bits)))
+        state = constraint.advance(state, tokens[-1])
+    return source, tokens
+
+
+def masks_of(texts: list[tuple[Constraint, list[int]]], times: list[float]) -> None:
+    """Ask for the masks along texts, by constraints that have not met them."""
+    for constraint, tokens in texts:
+        state: Any = constraint.start()
+        for token in tokens:
+            begun = time.perf_counter()
+            constraint.mask(state)
+            times.append(time.perf_counter() - begun)
+            state = constraint.advance(state, token)
 
 
 def compiles(compiler: Compiler, stop: threading.Event, numbers: Iterator[int], done: list[int], shared: bool) -> None:
@@ -74,20 +88,30 @@ def compiles(compiler: Compiler, stop: threading.Event, numbers: Iterator[int], 
         done.append(1)
 
 
-def threads(compiler: Compiler, masking: int, compiling: int, shared: bool) -> tuple[float, float, float, float]:
+def threads(
+    compiler: Compiler, drawn_texts: list[tuple[JsonSchema, list[int]]], masking: int, compiling: int, shared: bool
+) -> tuple[float, float, float, float]:
     """(masks a second, their p99 and longest in ms, compiles a second)."""
+    fresh = Compiler(compiler.vocabulary)
     stop, times, done = threading.Event(), [list[float]() for _ in range(masking)], list[int]()
-    work = [threading.Thread(target=masks_of, args=(compiler, stop, of, k)) for k, of in enumerate(times)]
+    share = [[(fresh.compile(source), tokens) for source, tokens in drawn_texts[k::MASKING]] for k in range(masking)]
+    work = [threading.Thread(target=masks_of, args=each) for each in zip(share, times, strict=True)]
     first = iter(range(2 * 10**6 + 10**5 * (masking + 10 * compiling), 10**9))
-    work += [threading.Thread(target=compiles, args=(compiler, stop, first, done, shared)) for _ in range(compiling)]
-    for one in work:
+    others = [threading.Thread(target=compiles, args=(compiler, stop, first, done, shared)) for _ in range(compiling)]
+    begun = time.perf_counter()
+    for one in (*work, *others):
         one.start()
-    time.sleep(SECONDS)
-    stop.set()
     for one in work:
         one.join()
+    if not work:
+        time.sleep(SECONDS)
+    seconds = time.perf_counter() - begun
+    stop.set()
+    for one in others:
+        one.join()
     every = np.array([each for of in times for each in of] or [0.0]) * 1e3
-    return len(every) / SECONDS, float(np.percentile(every, 99)), float(every.max()), len(done) / SECONDS
+    num_masks = sum(map(len, times))
+    return num_masks / seconds, float(np.percentile(every, 99)), float(every.max()), len(done) / seconds
 
 
 def main() -> None:
@@ -96,11 +120,22 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000, help="different schemas")
     parser.add_argument("--kept", type=int, default=200, help="of them that stay alive")
     parser.add_argument("--shared", action="store_true", help="all schemas have the same definitions")
+    parser.add_argument("--texts", type=int, default=200, help="random texts whose masks threads ask for")
+    parser.add_argument("--engine", default="maskwright", choices=list(ENGINES), help="another one: memory alone")
     arguments = parser.parse_args()
-    compiler = Compiler(Vocabulary.from_tokenizer(load_tokenizer(arguments.tokenizer)), cache_bytes=64 << 20)
+    tokenizer = load_tokenizer(arguments.tokenizer)
+    is_other = arguments.engine != "maskwright"
+    compiler = Compiler(Vocabulary.from_tokenizer(tokenizer), cache_bytes=64 << 20)
+    other = ENGINES[arguments.engine](tokenizer) if is_other else None
 
     def ready(number: int) -> object:
-        constraint = compiler.compile(JsonSchema(schema(number, arguments.shared)))
+        text = schema(number, arguments.shared)
+        if other is not None:
+            make = other.compile(text)
+            matcher = make()
+            matcher.mask()
+            return make, matcher
+        constraint = compiler.compile(JsonSchema(text))
         constraint.mask(constraint.start())
         return constraint
 
@@ -117,9 +152,12 @@ def main() -> None:
         if number % max((arguments.count - arguments.kept) // 5, 1) == 0:
             marks.append(resident() >> 20)
     took = (time.perf_counter() - begun) / max(arguments.count - arguments.kept, 1)
-    print(f"through a cache of 64 MB: {took * 1e3:.2f} ms each, MB resident on the way {marks}")
+    print(f"{'dropped' if is_other else 'through a cache of 64 MB'}: {took * 1e3:.2f} ms each, MB resident on the way {marks}")
+    if is_other:
+        return
+    texts = [drawn(compiler, number) for number in range(arguments.texts)]
     for masking, compiling in ((1, 0), (MASKING, 0), (0, 1), (0, COMPILING), (MASKING, COMPILING)):
-        rate, p99, longest, compiled = threads(compiler, masking, compiling, arguments.shared)
+        rate, p99, longest, compiled = threads(compiler, texts, masking, compiling, arguments.shared)
         masks = f"{rate:,.0f}/s, p99 {p99:.2f} ms, longest {longest:.1f}"
         print(f"{masking} threads ask for masks: {masks}; {compiling} compile: {compiled:,.0f}/s")
 

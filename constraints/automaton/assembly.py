@@ -36,7 +36,7 @@ from .tables import FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, Judging, 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _MAX_PARTS = 8  # of a sequence that is looked at
-_FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
+_FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 2048, 2048  # entries in use; doubled when half of them are taken
 
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
 _ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))

@@ -23,7 +23,10 @@ _SMALL = 1 << 20  # words; smaller arrays are left to NumPy
 _MAX_TOUCHED = 1 << 22  # words; a region of which more was touched is given back to the system
 _MAX_KEPT = 8  # regions of one size and layout
 _MAX_LAYOUTS = 4  # when there are more, all are given back: constraints with other limits, or of unusual size
-_kept: dict[tuple[int, Hashable], list[mmap.mmap]] = {}
+_MAPPED_AT_ONCE = 4  # regions: to map one takes 50 us, and no longer for several
+Region = tuple[mmap.mmap, int]  # what was mapped, and the byte where the region begins
+_kept: dict[tuple[int, Hashable], list[Region]] = {}
+_untouched: dict[int, list[Region]] = {}  # mapped beside others of this size, and not handed out yet
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
 
 
@@ -36,29 +39,57 @@ def reserved(num_words: int, clean: Clean, layout: Hashable, in_huge_pages: bool
     """
     if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(num_words, np.int32)
-    size = 1 << (num_words - 1).bit_length()
-    pages = _take(4 * size, layout, in_huge_pages)
-    owner = (ctypes.c_int32 * size).from_buffer(pages)  # what all views hold on to
-    weakref.finalize(owner, _give_back, pages, num_words, clean, layout).atexit = False
+    size = max(1 << (num_words - 1).bit_length(), mmap.PAGESIZE // 4)
+    pages, start = region = _take(4 * size, layout, in_huge_pages)
+    owner = (ctypes.c_int32 * size).from_buffer(pages, start)  # what all views hold on to
+    weakref.finalize(owner, _give_back, region, size, num_words, clean, layout).atexit = False
     return np.frombuffer(memoryview(owner), np.int32)[:num_words]
 
 
-def _take(num_bytes: int, layout: Hashable, in_huge_pages: bool) -> mmap.mmap:
+def _take(num_bytes: int, layout: Hashable, in_huge_pages: bool) -> Region:
     try:
         return _kept[num_bytes, layout].pop()
     except (KeyError, IndexError):
-        pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
-        pages.madvise(mmap.MADV_HUGEPAGE if in_huge_pages else mmap.MADV_NOHUGEPAGE)
-        return pages
+        pass
+    if in_huge_pages:
+        return _map(num_bytes, mmap.MADV_HUGEPAGE), 0
+    try:
+        return _untouched[num_bytes].pop()
+    except (KeyError, IndexError):
+        try:
+            pages = _map(_MAPPED_AT_ONCE * num_bytes, mmap.MADV_NOHUGEPAGE)
+        except OSError:  # so much may not be reserved here
+            return _map(num_bytes, mmap.MADV_NOHUGEPAGE), 0
+        first, *others = [(pages, k * num_bytes) for k in range(_MAPPED_AT_ONCE)]
+        _untouched.setdefault(num_bytes, []).extend(others)
+        return first
 
 
-def _give_back(pages: mmap.mmap, num_words: int, clean: Clean, layout: Hashable) -> None:
-    touched = clean(np.frombuffer(pages, np.int32)[:num_words])
-    if touched > _MAX_TOUCHED:
-        return
-    kind = (len(pages), layout)
+def _map(num_bytes: int, advice: int) -> mmap.mmap:
+    pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    pages.madvise(advice)
+    return pages
+
+
+def _give_back(region: Region, size: int, num_words: int, clean: Clean, layout: Hashable) -> None:
+    pages, start = region
+    touched = clean(np.frombuffer(pages, np.int32, num_words, start))
+    kind = (4 * size, layout)
     if kind not in _kept and len(_kept) >= _MAX_LAYOUTS:
-        _kept.clear()
-    regions = _kept.setdefault(kind, [])
-    if len(regions) < _MAX_KEPT:
-        regions.append(pages)
+        for other in list(_kept):
+            _to_system(_kept.pop(other, []), other[0])
+    regions = _kept.setdefault(kind, []) if touched <= _MAX_TOUCHED else []
+    if touched <= _MAX_TOUCHED and len(regions) < _MAX_KEPT:
+        regions.append(region)
+    else:
+        _to_system([region], 4 * size)
+
+
+def _to_system(regions: list[Region], num_bytes: int) -> None:
+    """Give the memory of regions back. What was mapped is unmapped when all of its regions are gone."""
+    while regions:
+        try:
+            pages, start = regions.pop()  # nobody else takes it then
+        except IndexError:
+            return
+        pages.madvise(mmap.MADV_DONTNEED, start, num_bytes)

@@ -20,8 +20,23 @@ from .garbage import collection_paused, let_go
 from .growth import steadied
 from .loading import Handover, load, take_over
 
-PAGE_BYTES = 256 << 10  # of the pages that every constraint touches first, measured as growth of the process
-RECOUNT = 16  # the cache is counted again when it has had 1/16 of its size in new constraints: counting takes 7 us a constraint
+PAGE_BYTES = 144 << 10  # of the pages that every constraint touches first, measured as growth of the process
+RECOUNT = 4  # all are counted again when a quarter of the cache is new since: counting takes 5 us a constraint
+
+
+class _Counted:
+    """A constraint of the cache, and the bytes that the process held for it when it was last counted."""
+
+    __slots__ = ("constraint", "num_bytes")
+
+    def __init__(self, constraint: Constraint) -> None:
+        self.constraint = constraint
+        self.count()
+
+    def count(self) -> int:
+        """More than are in use, because some pages are used in part."""
+        self.num_bytes = PAGE_BYTES + self.constraint.nbytes * 4 // 3
+        return self.num_bytes
 
 
 class Compiler:
@@ -30,7 +45,7 @@ class Compiler:
 
     limits: how much one constraint may be; None: the defaults of `Limits`.
     cache_bytes: least recently used constraints are dropped from the cache beyond this, as the process holds them, give or take a
-        tenth; constraints in use stay valid.
+        tenth, and what those have grown by since a quarter of the cache was new; constraints in use stay valid.
     """
 
     def __init__(self, vocabulary: Vocabulary, limits: Limits | None = None, cache_bytes: int = 1 << 30) -> None:
@@ -39,7 +54,9 @@ class Compiler:
         self._lock = threading.Lock()
         self._cache: OrderedDict[Source, Future[Constraint]] = OrderedDict()
         self._num_misses_before = 0  # of constraints that are not in the cache any more
-        self._num_uncounted = 0  # constraints that came since the cache was counted
+        self._counted: dict[Source, _Counted] = {}  # those of the cache that are compiled
+        self._num_bytes = 0  # of all these together
+        self._num_uncounted = 0  # constraints that came since all were counted
 
     @property
     def num_mask_misses(self) -> int:
@@ -60,7 +77,7 @@ class Compiler:
         with self._lock:
             future = self._cache.get(source)
             if future is not None and _succeeded(future) and future.result().is_half_full:
-                self._num_misses_before += future.result().num_mask_misses
+                self._forget(source)
                 future = None
             is_mine = future is None
             if future is None:
@@ -105,8 +122,7 @@ class Compiler:
         future: Future[Constraint] = Future()
         future.set_result(constraint)
         with self._lock:
-            if source in self._cache and _succeeded(before := self._cache[source]):
-                self._num_misses_before += before.result().num_mask_misses
+            self._forget(source)
             self._cache[source] = future
             self._cache.move_to_end(source)
         self._evict(keep=source)
@@ -152,24 +168,37 @@ class Compiler:
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: Source) -> None:
+        """Count the constraint that has come, and drop others for which there is no room."""
         with self._lock:
-            self._num_uncounted += 1
-            if self._num_uncounted <= len(self._cache) // RECOUNT:
-                return
-            self._num_uncounted = 0
-            done = {source: future.result() for source, future in self._cache.items() if _succeeded(future)}
-            total = sum(map(_resident_bytes, done.values()))
-            for source, constraint in done.items():
-                if total <= self.cache_bytes or source == keep:
-                    continue
-                total -= _resident_bytes(constraint)
-                self._num_misses_before += constraint.num_mask_misses
+            self._count(keep)
+            dropped: list[Source] = []
+            for source in self._cache:
+                if self._num_bytes <= self.cache_bytes:
+                    break
+                if source != keep and self._forget(source):
+                    dropped.append(source)
+            for source in dropped:
                 del self._cache[source]
 
+    def _count(self, source: Source) -> None:
+        """Count a constraint that is new in the cache, and all others where many are new."""
+        future = self._cache.get(source)
+        if future is None or not _succeeded(future) or source in self._counted:  # another thread was faster
+            return
+        counted = self._counted[source] = _Counted(future.result())
+        self._num_bytes += counted.num_bytes
+        self._num_uncounted += 1
+        if self._num_uncounted > len(self._counted) // RECOUNT:
+            self._num_uncounted, self._num_bytes = 0, sum(each.count() for each in self._counted.values())
 
-def _resident_bytes(constraint: Constraint) -> int:
-    """Bytes that the process holds for a constraint: more than are in use, because some pages are used in part."""
-    return PAGE_BYTES + constraint.nbytes * 4 // 3
+    def _forget(self, source: Source) -> bool:
+        """Count a constraint no more; whether it was."""
+        counted = self._counted.pop(source, None)
+        if counted is None:
+            return False
+        self._num_bytes -= counted.num_bytes
+        self._num_misses_before += counted.constraint.num_mask_misses
+        return True
 
 
 def _succeeded(future: Future[Constraint]) -> bool:

@@ -207,3 +207,21 @@ def test_constraints_with_budgets_share_their_scratch() -> None:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < len(others) * 4 * len(words), "less than a word for each token"
+
+
+def test_regions_that_were_mapped_together_are_apart() -> None:
+    arrays = [reserved(LARGE, lambda used: 0, "a") for _ in range(2 * pages._MAPPED_AT_ONCE)]
+    for number, array in enumerate(arrays, 1):
+        assert not array.any()
+        array[:] = number
+    assert all((array == number).all() for number, array in enumerate(arrays, 1))
+
+
+@pytest.mark.skipif(not hasattr(pages.mmap, "MADV_DONTNEED"), reason="regions come from NumPy here")
+def test_memory_that_is_given_back_is_zero_and_what_lies_beside_it_is_not() -> None:
+    regions = [pages._take(4 * LARGE, number, in_huge_pages=False) for number in range(2)]
+    views = [np.frombuffer(mapped, np.int32, LARGE, start) for mapped, start in regions]
+    for view in views:
+        view[:] = 7
+    pages._to_system([regions[0]], 4 * LARGE)
+    assert not views[0].any() and (views[1] == 7).all()
