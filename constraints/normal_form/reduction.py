@@ -33,7 +33,7 @@ def reduced(grammar: Grammar, root: Node, limits: Limits) -> tuple[Grammar, Node
     try:
         whole = greibach(rule_automata(grammar, root))
         form, known = _settled(whole)
-    except TooLarge:
+    except (TooLarge, RecursionError):  # or it is nested deeper than calls may be
         return None
     if _size(form) == _size(whole):
         return None

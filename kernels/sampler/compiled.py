@@ -74,7 +74,7 @@ def sample(
     drawn, *tops = pick(
         logits, rows, masks, vocab_size=vocab_size, num_top_logprobs=num_top_logprobs, is_told=is_told, given=given
     )
-    fields = {name: torch.from_numpy(drawn[name]) for name in PICKED.names or () if name != "is_number"}
+    fields = {name: torch.from_numpy(np.ascontiguousarray(drawn[name])) for name in PICKED.names or () if name != "is_number"}
     none = (torch.empty((logits.shape[0], 0), dtype=dtype) for dtype in (torch.int64, torch.float32))
     top_token, top_logprob = (empty if top is None else top for top, empty in zip(tops, none, strict=True))
     return Sampled(**fields, top_token=top_token, top_logprob=top_logprob, share=share)

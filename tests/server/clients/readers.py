@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any, TypeAlias
 
 import openai
 
+from ..serving import TIMEOUT
 from .installed import client_library
 
 Parts: TypeAlias = tuple[str, str, list[tuple[str, Any]]]  # content, reasoning, calls with their arguments
@@ -94,16 +96,20 @@ def langchain_responses(url: str) -> Parts:
 
 def pydantic_ai(url: str, kind: str = "OpenAIChatModel") -> Parts:
     client_library("pydantic_ai")
-    from pydantic_ai.direct import model_request_stream_sync
+    from pydantic_ai.direct import model_request_stream
     from pydantic_ai.messages import ModelRequest, TextPart, ThinkingPart, ToolCallPart
     from pydantic_ai.models import openai as models
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    model = getattr(models, kind)("m", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="none"))
-    with model_request_stream_sync(model, [ModelRequest.user_text_prompt("x")]) as stream:
-        for _ in stream:
-            pass
-        parts = stream.response.parts
+    async def read() -> Any:
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", timeout=TIMEOUT) as client:
+            model = getattr(models, kind)("m", provider=OpenAIProvider(openai_client=client))
+            async with model_request_stream(model, [ModelRequest.user_text_prompt("x")]) as stream:
+                async for _ in stream:
+                    pass
+                return stream.get().parts
+
+    parts = asyncio.run(read())  # in a loop that is closed, which the library's own calls without async are not
     text = "".join(part.content for part in parts if isinstance(part, TextPart))
     thought = "".join(part.content for part in parts if isinstance(part, ThinkingPart))
     return text, thought, [(part.tool_name, part.args) for part in parts if isinstance(part, ToolCallPart)]
