@@ -49,8 +49,8 @@ class Voice:
 
 
 def main(connection: Connection, turn: threading.Lock) -> None:
-    """The connection to rank 0, and whose turn it is to speak on it (`follow.py`). When it is closed, by whatever end of rank 0,
-    this process ends at once."""
+    """The connection to rank 0, and whose turn it is to speak on it (`follower_process.py`). When it is closed, by whatever end of
+    rank 0, this process ends at once."""
     orders, voice = queue.SimpleQueue[Order](), Voice(connection, turn)
 
     def listen() -> None:

@@ -123,11 +123,10 @@ def _cuts_of_rows(heights: Sequence[int], shares: Sequence[Share]) -> Iterator[C
 def plan_of(spec: ModelInfo, rank: Rank) -> ParallelPlan:
     """What a rank holds of a native model. Raises ConfigError where there is too little for all ranks."""
     shared = {"vocabulary": rank.share(_enough(spec.vocab_size, "tokens", rank))}
-    if isinstance(spec, ModelSpec):
-        return _decoder_plan(spec, rank, shared)
     if isinstance(spec, MambaSpec):
         return _mamba_plan(spec, rank, shared)
-    raise AssertionError(f"{spec.architecture} is dealt out by `modules.py`")
+    assert isinstance(spec, ModelSpec), "others are dealt out by `modules.py`"
+    return _decoder_plan(spec, rank, shared)
 
 
 def _decoder_plan(spec: ModelSpec, rank: Rank, shared: Mapping[str, Share]) -> ParallelPlan:
@@ -202,7 +201,7 @@ def _enough(count: int, what: str, rank: Rank) -> int:
 def _sources(spec: ModelInfo) -> Sources:
     if isinstance(spec, MambaSpec):
         return mamba_sources(spec)
-    assert isinstance(spec, ModelSpec), "`plan_of` refuses others"
+    assert isinstance(spec, ModelSpec), "others are dealt out by `modules.py`"
     return sources_of(spec)
 
 

@@ -32,7 +32,7 @@ from ..sharding.peers import Peers
 from ..sharding.ranks import Rank
 from .messages import Answer, Begin, Failed, Measure, Order, Room, Start, send
 
-_SCRIPT = Path(__file__).parents[1] / "follow.py"
+_SCRIPT = Path(__file__).parents[1] / "follower_process.py"
 _SIGNS = 8  # of life, in the time after which a rank without one is lost
 GRACE_SECONDS = 3.0  # for a rank to end by itself
 CAUSE_SECONDS = 1.0  # to learn that a rank has ended, when what this one computes with it fails

@@ -40,11 +40,11 @@ class StructuralTag(Budgeted):
 
     def lower_with_budgets(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         """The texts as a node, and the budgets in it."""
-        return lower_with_budgets(self.format, grammar, limits)  # type: ignore[arg-type]  # read by __post_init__
+        return lower_with_budgets(self._whole, grammar, limits)
 
     def places(self, constraint: Constraint) -> Places | None:
         """Those of sources that are the content of tags, behind what their tag begins with."""
-        whole: Part = _unlocated(self.format)  # type: ignore[arg-type]  # read by __post_init__
+        whole = _unlocated(self._whole)
         if isinstance(whole, FrontEnd):
             return whole.places(constraint)
         contents: dict[str, set[Part]] = {}
@@ -61,7 +61,12 @@ class StructuralTag(Budgeted):
     @property
     def may_have_budgets(self) -> bool:
         """Whether some part counts tokens."""
-        return counts_tokens(self.format)  # type: ignore[arg-type]  # read by __post_init__
+        return counts_tokens(self._whole)
+
+    @property
+    def _whole(self) -> Part:
+        assert not isinstance(self.format, Mapping | str), "__post_init__ has read it"
+        return self.format
 
 
 def _unlocated(part: Part) -> Part:

@@ -51,13 +51,15 @@ def environment(into: Path, torch_index: str) -> Path:
 
 
 def run(python: Path, script: str, arguments: list[str], log: Path) -> list[tuple[str, str, str]]:
-    """(ok or failed, check, why) of each line that a script prints, and of its end."""
+    """(ok or failed, check, why) of each line that a script prints, and of its end. It runs beside its log: an engine looks for
+    plugins where it runs, and a checkout may still tell those of an older build."""
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(log.parent / "numba")}  # Numba's version is another one there
     with log.open("w") as out:
         try:
             code: int | str = subprocess.run(
-                [str(python), str(HERE / script), *arguments], stdout=out, stderr=subprocess.STDOUT, timeout=RUN_SECONDS, env=variables, check=False
-            ).returncode
+                [str(python), str(HERE / script), *arguments],
+                stdout=out, stderr=subprocess.STDOUT, timeout=RUN_SECONDS, env=variables, cwd=log.parent, check=False,
+            ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             code = f"nothing within {RUN_SECONDS} s"
     checks = re.findall(r"^(ok|failed)\t(.*)\t(.*)$", log.read_text(), re.MULTILINE)
@@ -81,7 +83,7 @@ def main() -> None:
     options = parser.parse_args()
     into = options.into.resolve()
     into.mkdir(parents=True, exist_ok=True)
-    python = options.python or environment(into, options.torch_index)
+    python = options.python.absolute() if options.python else environment(into, options.torch_index)
     model = into / "model"
     subprocess.run([str(python), str(HERE / "tiny_model.py"), str(model)], check=True)
     results, wrong = {}, False

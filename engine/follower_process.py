@@ -1,7 +1,7 @@
 """The script of a process that follows rank 0. It gives signs of life from the beginning: importing the rest takes seconds.
 
-Run by its path, as nothing of the package is imported then: `follow.py SOCKET SECONDS`, a file descriptor and the time between two
-signs. A sign is an empty message.
+Run by its path, as nothing of the package is imported then: `follower_process.py SOCKET SECONDS`, a file descriptor and the time
+between two signs. A sign is an empty message.
 """
 
 from __future__ import annotations
