@@ -3,8 +3,9 @@
 The trace: requests arrive at random. Each has one of many schemas (Zipf), whose system prompt it begins with (100 to 1,200
 tokens), 20 to 400 tokens of its own, and wants 16 to 400 tokens, all log-uniform; three of ten go on with an earlier conversation.
 A replica is an engine of continuous batching with a prefix cache (least recently used goes first) and a cache of compiled
-constraints: a step takes `step_ms`, and `token_us` for each token in it, prompts in chunks. Replicas fail and come back empty:
-what had no token yet is sent to another one, what had is lost.
+constraints: a step takes `step_ms`, and `token_us` for each token in it, prompts in chunks. Steps that only decode are alike until
+a sequence ends, so they are one event, which is cut short where a prompt comes. Replicas fail and come back empty: what had no
+token yet is sent to another one, what had is lost.
 
 The policies are those of the server (`maskwright.server.cluster`). Each ingress has its own, and knows of a replica's load what
 that told it last: when it took a request of this ingress, and when it ended one.
@@ -86,7 +87,10 @@ class Replica:
     num_held: int = 0  # tokens of sequences
     num_steps: int = 0
     life: int = 0
-    is_stepping: bool = False
+    began: float = 0.0  # when the steps under way did
+    step_seconds: float = 0.0  # that each of them takes
+    num_planned: int = 0  # of them; 0: there is none
+    plan: int = 0  # number of the plan; an event of another one is void
 
 
 class Trace:
@@ -162,7 +166,7 @@ class Simulation:
             for replica in self.replicas.values():
                 self._push(self._rng.uniform(0, self.settings.report_seconds), REPORTED, replica)
         handlers: dict[int, Callable[[float, Replica, Any], None]] = {
-            STEPPED: self._end_step, FAILED: self._fail, BOOTED: self._boot, REPORTED: self._report, COMPILED: self._compiled,
+            STEPPED: self._end_steps, FAILED: self._fail, BOOTED: self._boot, REPORTED: self._report, COMPILED: self._compiled,
         }  # fmt: skip
         coming = iter(trace)
         upcoming = next(coming, None)
@@ -214,12 +218,14 @@ class Simulation:
 
     def _enqueue(self, now: float, replica: Replica, request: Simulated) -> None:
         replica.queue.append(request)
-        if not replica.is_stepping:
-            self._begin_step(now, replica)
+        if not replica.num_planned:
+            self._begin_steps(now, replica)
+        elif len(replica.queue) == 1:  # else the first one waits for a sequence to end, and the others behind it
+            self._cut(now, replica)
 
     # ---- steps
 
-    def _begin_step(self, now: float, replica: Replica) -> None:
+    def _begin_steps(self, now: float, replica: Replica) -> None:
         settings = self.settings
         budget = settings.max_batch_tokens - len(replica.ends)
         num_tokens, ready = len(replica.ends), list[Simulated]()
@@ -234,10 +240,29 @@ class Simulation:
             if request.num_left:
                 break
             ready.append(replica.queue.popleft())
-        replica.is_stepping = num_tokens > 0
-        if replica.is_stepping:
-            self.counts["step tokens"] += num_tokens
-            self._push(now + settings.step_ms / 1e3 + num_tokens * settings.token_us / 1e6, STEPPED, replica, (replica.life, ready))
+        replica.num_planned = 0
+        if num_tokens:
+            replica.began, replica.step_seconds = now, settings.step_ms / 1e3 + num_tokens * settings.token_us / 1e6
+            only_decodes = num_tokens == len(replica.ends)
+            self._plan(replica, self._num_alike(replica) if only_decodes else 1, ready)
+            self.counts["step tokens"] += num_tokens * replica.num_planned
+
+    def _num_alike(self, replica: Replica) -> int:
+        """Steps that only decode, until a sequence ends."""
+        return replica.ends[0][0] - replica.num_steps
+
+    def _plan(self, replica: Replica, num_steps: int, ready: list[Simulated]) -> None:
+        replica.num_planned = num_steps
+        replica.plan += 1
+        self._push(replica.began + num_steps * replica.step_seconds, STEPPED, replica, (replica.plan, ready))
+
+    def _cut(self, now: float, replica: Replica) -> None:
+        """The step that runs is the last one of the plan."""
+        num_begun = int((now - replica.began) / replica.step_seconds) + 1
+        num_left = replica.num_planned - num_begun
+        if num_left > 0:
+            self.counts["step tokens"] -= num_left * len(replica.ends)
+            self._plan(replica, num_begun, [])
 
     def _admit(self, replica: Replica, request: Simulated) -> bool:
         """Whether there is room for its tokens; what is in the cache need not be computed."""
@@ -263,11 +288,11 @@ class Simulation:
                 replica.cache.move_to_end(fact)
         return True
 
-    def _end_step(self, now: float, replica: Replica, about: tuple[int, list[Simulated]]) -> None:
-        life, ready = about
-        if life != replica.life:
+    def _end_steps(self, now: float, replica: Replica, about: tuple[int, list[Simulated]]) -> None:
+        plan, ready = about
+        if plan != replica.plan:
             return
-        replica.num_steps += 1
+        replica.num_steps += replica.num_planned
         while replica.ends and replica.ends[0][0] <= replica.num_steps:
             self._finish(now, replica, heapq.heappop(replica.ends)[2])
         for request in ready:
@@ -283,7 +308,7 @@ class Simulation:
             else:
                 self._finish(now, replica, request)
         self._evict(replica)
-        self._begin_step(now, replica)
+        self._begin_steps(now, replica)
 
     def _finish(self, now: float, replica: Replica, request: Simulated) -> None:
         del replica.active[request.number]
@@ -314,12 +339,15 @@ class Simulation:
         self._tell_who_is_up()
         for fact in replica.cache:
             self._holders[fact] -= 1
+        if replica.num_planned:
+            self._cut(now, replica)
         lost = list(replica.active.values())
         for each in (replica.queue, replica.ends, replica.active, replica.cache, replica.constraints):
             each.clear()
         replica.num_cached = replica.num_held = 0
         replica.life += 1
-        replica.is_stepping = False
+        replica.plan += 1
+        replica.num_planned = 0
         for request in lost:
             if request.has_first:
                 self.counts["broken"] += 1

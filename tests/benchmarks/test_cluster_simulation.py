@@ -47,6 +47,20 @@ def test_tokens_are_those_of_the_trace(cluster: ModuleType) -> None:
         assert holders == dict(simulation._holders)
 
 
+def test_steps_taken_at_once_are_those_taken_one_by_one(cluster: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    for crowded in ({}, {"cache_tokens": 4_000}, {"max_batch_tokens": 40, "max_sequences": 12}):
+        settings = cluster.Settings(**SMALL | crowded)
+        for name in ("prefix", "least_loaded"):
+            at_once = cluster.Simulation(settings, name)
+            row = at_once.run()
+            with monkeypatch.context() as patched:
+                patched.setattr(cluster.Simulation, "_num_alike", lambda self, replica: 1)
+                one_by_one = cluster.Simulation(settings, name)
+                assert untimed(one_by_one.run()) == untimed(row)
+            assert at_once.whole_seconds == pytest.approx(one_by_one.whole_seconds)
+            assert at_once._num_events < one_by_one._num_events / 2
+
+
 def test_a_request_alone_takes_what_the_formula_says(cluster: ModuleType) -> None:
     settings = cluster.Settings(replicas=1, requests=5, schemas=5, failures=0, load=1e-6, compile_ms=30.0, max_batch_tokens=100)
     simulation = cluster.Simulation(settings, "random")
