@@ -68,6 +68,7 @@ class Simulated:
     num_outputs: int
     ingress: int
     num_left: int = 0  # tokens of the prompt that are to be computed
+    num_held: int = 0  # tokens that the replica keeps for it, beside those of its cache
     is_admitted: bool = False
     has_first: bool = False
     num_retries: int = 0
@@ -84,7 +85,7 @@ class Replica:
     cache: OrderedDict[int, int] = field(default_factory=OrderedDict)  # fact -> tokens
     constraints: OrderedDict[int, float] = field(default_factory=OrderedDict)  # fact -> when it is compiled
     num_cached: int = 0
-    num_held: int = 0  # tokens of sequences
+    num_held: int = 0  # tokens of sequences that are not in the cache
     num_steps: int = 0
     life: int = 0
     began: float = 0.0  # when the steps under way did
@@ -277,6 +278,7 @@ class Simulation:
         if replica.num_held and replica.num_held + wanted > self.settings.cache_tokens:
             return False
         cached = min(cached, request.num_prompt - 1)
+        request.num_held = wanted
         replica.num_held += wanted
         self._evict(replica)
         request.is_admitted, request.num_left = True, request.num_prompt - cached
@@ -302,6 +304,9 @@ class Simulation:
                 if fact not in replica.cache:
                     replica.cache[fact] = tokens
                     replica.num_cached += tokens
+                    moved = min(tokens, request.num_held)
+                    replica.num_held -= moved
+                    request.num_held -= moved
                     self._holders[fact] += 1
             if request.num_outputs > 1:
                 heapq.heappush(replica.ends, (replica.num_steps + request.num_outputs - 1, request.number, request))
@@ -312,10 +317,7 @@ class Simulation:
 
     def _finish(self, now: float, replica: Replica, request: Simulated) -> None:
         del replica.active[request.number]
-        cached = sum(tokens for fact, tokens in request.segments if fact in replica.cache)
-        replica.num_held = max(replica.num_held - (request.num_prompt - min(cached, request.num_prompt)) - request.num_outputs, 0)
-        if not replica.active:
-            replica.num_held = 0
+        replica.num_held -= request.num_held
         self._loads[request.ingress][replica.name] = len(replica.active)
         self.whole_seconds.append(now - request.arrives)
         self.counts["open"] -= 1

@@ -31,7 +31,7 @@ def test_every_request_ends_once_and_runs_repeat(cluster: ModuleType) -> None:
         one, other = (cluster.Simulation(cluster.Settings(**SMALL), name) for _ in range(2))
         assert untimed(one.run()) == untimed(other.run())
         assert len(one.whole_seconds) + one.counts["broken"] == SMALL["requests"] and one.counts["open"] == 0
-        assert not any(each.active or each.queue or each.ends for each in one.replicas.values())
+        assert not any(each.active or each.queue or each.ends or each.num_held for each in one.replicas.values())
 
 
 def test_tokens_are_those_of_the_trace(cluster: ModuleType) -> None:
