@@ -10,37 +10,18 @@ from __future__ import annotations
 from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
-from ..numba_support.sets import sort_unique
 from .closures import ENDLESS
 from .front_comparison import YES, contains_stacks
 from .fronts import FRONT_WORDS, WAY_WORDS, front_at, front_of, way_at, way_of
 from .nodes import EMPTY, FAIL, after_one_copy, head_of, join, wide
 from .tables import Fault, Tables
-from .unions import either
+from .unions import chain_of, flatten
 
 _MOST_COMPARED = 64  # continuations of a union with which each of them is compared: the newest
 _DEEPEST = 256  # fronts that wait for each other
 
 
 # -- unions -------------------------------------------------------------------------------------------------------------
-
-
-@inner
-def flatten(m: Tables, start: int, count: int) -> int:
-    """Put the parts of unions among items[start : start + count] in their place, sorted and each once; returns their number."""
-    k = 0
-    while k < count:
-        node = m.items[start + k]
-        if m.nodes[node].kind != Kind.EITHER:
-            k += 1
-        elif start + count >= m.items_size:
-            m.n.fault = Fault.FULL_ITEMS
-            return count
-        else:
-            m.items[start + k], m.items[start + count] = m.nodes[node].a, m.nodes[node].b
-            count += 1
-    m.n.parts += count
-    return sort_unique(m.items + start, count) if count > 1 else count
 
 
 @inner
@@ -66,16 +47,6 @@ def drop_contained(m: Tables, start: int, count: int, may_ask: int) -> int:
             items[left] = items[i]
             left += 1
     return left
-
-
-@inner
-def chain_of(m: Tables, start: int, count: int) -> NodeId:
-    """The union of items[start : start + count], which are no unions. The oldest is the last, so that unions share it."""
-    out = m.items[start]
-    for k in range(1, count):
-        if m.n.fault == Fault.NONE:
-            out = either(m, m.items[start + k], out)
-    return out
 
 
 @inner

@@ -52,6 +52,8 @@ SECONDS_OF_TRANSITION = 2e-7  # to minimise an automaton, for each of its transi
 DISTANCES_PER_STATE = 100  # so many distances may a table have for each state that it may have
 _BOOLEAN = (Kind.BOTH, Kind.NEGATE)
 
+Claim = tuple[str, tuple[str, ...]]  # the path and the keywords that an intersection stands for
+
 
 class Counted(NamedTuple):
     """A repetition of texts of which none begins another one, as a loop, and how many there are."""
@@ -83,21 +85,33 @@ class Intersections:
         must_be_table = any(len(keywords) > 1 for _, keywords in claims) or node in self._complemented
         self._most_states = int(self._limits.search_states * (1 if must_be_table else SHARE_OF_ONE))
         try:
-            if excludes_words(self._grammar, node):
-                self._enter_product(node)
-            elif self._num_in_vain == MOST_IN_VAIN and not must_be_table:
-                self._enter_products(node)
-            else:
-                self._enter(node)
+            self._enter_as_it_fits(node, claims, must_be_table)
         except TooManyStates:
-            if must_be_table:
-                raise self._too_hard(*max(claims, key=lambda claim: len(claim[1]), default=("#", ("pattern",)))) from None
-            self._num_in_vain += 1
-            self._enter_products(node)
-            self._note(claims)
+            raise self._too_hard(claims) from None
+        except ConstraintLimit as error:
+            if error.limit != "search_states" or error.path is not None:
+                raise
+            raise self._too_hard(claims) from None  # a search for the way to an end
         self._entered.add(node)
 
-    def _note(self, claims: list[tuple[str, tuple[str, ...]]]) -> None:
+    def _enter_as_it_fits(self, node: Node, claims: list[Claim], must_be_table: bool) -> None:
+        """Enter a node as a table, or as products where it need not be one and would be too large. Raises `TooManyStates`."""
+        if excludes_words(self._grammar, node):
+            self._enter_product(node)
+            return
+        if must_be_table or self._num_in_vain < MOST_IN_VAIN:
+            try:
+                self._enter(node)
+                return
+            except TooManyStates:
+                if must_be_table:
+                    raise
+            self._num_in_vain += 1
+            self._note(claims)
+        self._grammar.kept_lazily[node] = _told(claims)
+        self._enter_products(node)
+
+    def _note(self, claims: list[Claim]) -> None:
         """Say that texts may be left out; `claims` say where."""
         where = f"{claims[0][0]}: " if claims else ""
         note = f"{where}takes too many states to be kept at once: ways whose end lies too far away to be found are left out"
@@ -113,7 +127,8 @@ class Intersections:
     def _enter_product(self, node: Node) -> None:
         self._machine.call(determinize.enter_product, node)
 
-    def _too_hard(self, path: str, keywords: tuple[str, ...]) -> ConstraintLimit:
+    def _too_hard(self, claims: list[Claim]) -> ConstraintLimit:
+        path, keywords = _told(claims)
         return ConstraintLimit(
             "what is said of one text takes too many states to be kept at once",
             limit="search_states", value=self._limits.search_states, path=path, keyword=", ".join(keywords),
@@ -254,6 +269,11 @@ class Intersections:
             self._stopwatch.check()
         used, places, alike, _ = done.tolist()
         return rows[:used], row_of[:places][::-1], run[:places][::-1], alike
+
+
+def _told(claims: list[Claim]) -> Claim:
+    """The claim that says most of a node."""
+    return max(claims, key=lambda claim: len(claim[1]), default=("#", ("pattern",)))
 
 
 def _complemented(grammar: Grammar, depths: NDArray[np.int32]) -> set[Node]:

@@ -114,6 +114,13 @@ def begins_all(m: Tables, head: NodeId, start: int, count: int) -> bool:
 def either_of(m: Tables, start: int, count: int, scratch: int) -> NodeId:
     """The EITHER of the continuations items[start : start + count], each union among them by its parts. Overwrites them and
     what is behind, and uses `work` from `scratch` on."""
+    count = flatten(m, start, count)
+    return chain_of(m, start, without_contained(m, m.items + start, count, scratch)) if m.n.fault == Fault.NONE else FAIL
+
+
+@inner
+def flatten(m: Tables, start: int, count: int) -> int:
+    """Put the parts of unions among items[start : start + count] in their place, sorted and each once; returns their number."""
     items, k = m.items + start, 0
     while k < count:
         node = items[k]
@@ -121,16 +128,22 @@ def either_of(m: Tables, start: int, count: int, scratch: int) -> NodeId:
             k += 1
         elif start + count >= m.items_size:
             m.n.fault = Fault.FULL_ITEMS
-            return FAIL
+            return count
         else:
             items[k], items[count] = m.nodes[node].a, m.nodes[node].b
             count += 1
     m.n.parts += count
-    count = without_contained(m, items, sort_unique(items, count), scratch)
-    out = items[0]  # the oldest is the last: unions that differ in newer ones share it
+    return sort_unique(items, count) if count > 1 else count
+
+
+@inner
+def chain_of(m: Tables, start: int, count: int) -> NodeId:
+    """The union of items[start : start + count], which are no unions. The oldest is the last, so that unions that differ in newer
+    ones share it."""
+    out = m.items[start]
     for k in range(1, count):
         if m.n.fault == Fault.NONE:
-            out = either(m, items[k], out)
+            out = either(m, m.items[start + k], out)
     return out
 
 

@@ -19,6 +19,7 @@ from .front_end import front_end_of
 from .garbage import collection_paused, let_go
 from .growth import steadied
 from .loading import Handover, load, take_over
+from .settling import settle
 
 PAGE_BYTES = 144 << 10  # of the pages that every constraint touches first, measured as growth of the process
 RECOUNT = 4  # all are counted again when a quarter of the cache is new since: counting takes 5 us a constraint
@@ -163,6 +164,7 @@ class Compiler:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
         automaton.check_spelling()
+        settle(automaton)
         if automaton.may_grow and not is_plain_json:
             automaton = steadied(automaton)
         return front_end.finish(Constraint(automaton, source), self._compiled)

@@ -1,7 +1,7 @@
 """Pumping: texts that repeat themselves, followed through the automaton, with the work that each of their bytes takes.
 
 What an ambiguous grammar keeps of a text may grow with it, and then it grows where the text repeats itself. `pump` follows a text
-that it makes up as it goes: mostly the byte that came a period before, sometimes one that begins any of the state's items. The
+that it makes up as it goes: at first every other byte begins any of the state's items, later all are those of a period before. The
 work of a byte is the number of words that are written for it, nodes, closures and items of states, and of the parts of unions that
 are looked at.
 
@@ -44,7 +44,7 @@ def pump(
         before = work_so_far(m)
         random = mix(wide(seed), wide(at), wide(period), 0)
         byte = NO_BYTE
-        if at >= period and (at >= free or random & 7 != 0) and goes_on(m, s, wide(text[at - period])):
+        if at >= period and (at >= free or random & 1 != 0) and goes_on(m, s, wide(text[at - period])):
             byte = wide(text[at - period])
         if byte == NO_BYTE:
             byte = any_byte(m, s, random >> 3)

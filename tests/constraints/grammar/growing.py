@@ -12,8 +12,8 @@ BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_id
 _SHARED = SharedVocabulary(BYTES)
 
 
-def unchecked(source: Source, limits: Limits) -> Constraint:
-    """The constraint of a source, however it grows: the tokens are the bytes."""
+def unchecked(source: Source, limits: Limits, vocabulary: SharedVocabulary = _SHARED) -> Constraint:
+    """The constraint of a source, however it grows: the tokens are the bytes, unless another vocabulary is given."""
     grammar = Grammar()
     root = source.lower(grammar, limits)
-    return Constraint(TokenAutomaton(grammar, root, _SHARED, limits), source)
+    return Constraint(TokenAutomaton(grammar, root, vocabulary, limits), source)

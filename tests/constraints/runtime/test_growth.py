@@ -3,9 +3,11 @@ and with the text; others are not."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from maskwright.constraints import Compiler, Gbnf, UnsupportedKeyword, Vocabulary
+from maskwright.constraints import Compiler, Gbnf, Limits, UnsupportedKeyword, Vocabulary
 
 COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
 REDUCED = {
@@ -18,10 +20,11 @@ REDUCED = {
 }
 GROWS = {  # one of them with a counter, which makes its automata too large to be looked at
     "lists behind lists": REDUCED["lists behind lists"].replace('"b"?', '("b" "c"{0,5000})?'),
+    "deeper ones in lists": 'root ::= "a" "b" | "b" | "a" (z{0,3})?\nx ::= "a" (root{2} | z?) | "a" x x\nz ::= x{2} | z | "a"',
 }
 GRAPHS = {
     "optional ones in turn": 'root ::= x\nx ::= "a" x? y? | "b"\ny ::= "a" y? x? | "c"',
-    "deeper ones in lists": 'root ::= "a" "b" | "b" | "a" (z{0,3})?\nx ::= "a" (root{2} | z?) | "a" x x\nz ::= x{2} | z | "a"',
+    "bounded ones": 'root ::= "a" ("b" root{0,3} | root{1,2})? "c"? | "b"',
 }
 STAYS = {
     "brackets": 'root ::= "(" root* ")" | "x"',
@@ -37,6 +40,7 @@ def test_a_grammar_whose_stacks_grow_is_refused_with_the_text(name: str) -> None
     with pytest.raises(UnsupportedKeyword, match=r"ever more ways to read a text .* '[abc]+' and goes on with '[abc]+'") as caught:
         COMPILER.compile(Gbnf(GROWS[name]))
     assert caught.value.keyword == "ambiguity" and caught.value.instead is not None
+    assert re.search(r"rule '\w+' reads '[abc]+' as .* and as .*", str(caught.value))
 
 
 @pytest.mark.parametrize("name", REDUCED)
@@ -64,3 +68,11 @@ def test_the_verdict_is_the_same_each_time() -> None:
             Compiler(COMPILER.vocabulary).compile(Gbnf(GROWS["lists behind lists"]))
         texts.append(str(caught.value))
     assert texts[0] == texts[1]
+
+
+def test_the_limit_has_a_name() -> None:
+    """Harmless grammars take hundreds of words for a byte, so a limit far below refuses what nests without end."""
+    text = STAYS["palindromes"]
+    COMPILER.compile(Gbnf(text))
+    with pytest.raises(UnsupportedKeyword, match="`byte_words`: 1"):
+        Compiler(COMPILER.vocabulary, Limits(byte_words=500)).compile(Gbnf(text))

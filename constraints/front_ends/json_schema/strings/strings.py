@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ....base.utf8 import MAX_CODE_POINT, Ranges
 from ....grammar.cardinality import list_words
-from ....grammar.expression import EMPTY, FAIL, Grammar, Node
+from ....grammar.expression import EMPTY, FAIL, Grammar, Kind, Node
 from ....grammar.lowering_cache import LOWERING_CACHE
 from ....grammar.matcher import Steps
 from ....grammar.source import Limits
@@ -132,13 +132,23 @@ class Strings:
 
         try:
             key = ("pattern", dialect, pattern, self.text.notation, self._limits)
+            first = len(self._grammar)
             node = LOWERING_CACHE.node(self._grammar, key, lower, may_be_rare=True)
+            self._claim_all(first, site, keyword)
             return node, _pattern_length(pattern, dialect, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
             return None
         except ConstraintError as error:
             raise located(error, site.path, keyword) from None
+
+    def _claim_all(self, first: int, site: Site, keyword: str) -> None:
+        """Say of the intersections and complements inside of a pattern, which are the nodes from `first` on, whose they are."""
+        kinds = self._grammar.rows[4 * first :: 4]
+        if Kind.BOTH in kinds or Kind.NEGATE in kinds:
+            for made, kind in enumerate(kinds, first):
+                if kind in (Kind.BOTH, Kind.NEGATE):
+                    self._grammar.claim(Node(made), site.path, (keyword,))
 
     def _lower_format(self, name: str) -> Node:
         node = format_node(self._grammar, name, self.text.pattern_unit, self._limits)
