@@ -232,9 +232,9 @@ def _body_of(grammar: Grammar, rule: int) -> Node:
 def repeated_units(grammar: Grammar) -> dict[Node, Node]:
     """Map every node that is repeated as a body to its characters: itself, or of a union the part with the most
     characters."""
-    rows, known = _rows(grammar), grammar.units
+    kinds, bodies, known = grammar.rows[::4], grammar.rows[1::4], grammar.units
     units: dict[Node, Node] = {}
-    for node in dict.fromkeys(rows[rows[:, 0] == _REPEAT, 1].tolist()):
+    for node in dict.fromkeys(Node(body) for kind, body in zip(kinds, bodies, strict=True) if kind == _REPEAT):
         if node in known:
             units[node] = node
         elif grammar.kind(node) is Kind.ALT:
