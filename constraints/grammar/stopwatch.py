@@ -75,7 +75,7 @@ def beginning() -> tuple[float, float]:
     return (worked(), time.monotonic()) if account is None else (account.started, account.begun)
 
 
-class accounted:  # noqa: N801 (used as `with accounted(limits):`)
+class accounted:
     """All that the thread compiles meanwhile is one compile; part of the one that is under way, if there is one."""
 
     def __init__(self, limits: Spending) -> None:
@@ -91,7 +91,7 @@ class accounted:  # noqa: N801 (used as `with accounted(limits):`)
             _thread.account = None
 
 
-class held_for_a_while:  # noqa: N801 (used as `with held_for_a_while():`)
+class held_for_a_while:
     """What is held meanwhile is free again behind it."""
 
     def __init__(self) -> None:

@@ -192,7 +192,7 @@ class Compiler:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
         automaton.check_spelling()
-        if automaton.may_grow and not is_plain_json:
+        if not is_plain_json and automaton.may_grow:
             automaton = steadied(automaton)
         return front_end.finish(Constraint(automaton, source), self._compiled)
 

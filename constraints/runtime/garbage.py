@@ -14,7 +14,7 @@ _lock = threading.Lock()
 _compiles: list[bool] = []  # that are under way; of the first, whether collection is to go on behind the last
 
 
-class collection_paused:  # noqa: N801 (used as `with collection_paused():`, and cheaper than a generator)
+class collection_paused:
     """No garbage collection while the context lasts, in any thread; then as before. Contexts may overlap."""
 
     def __enter__(self) -> None:
