@@ -37,13 +37,15 @@ MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 # subclasses of compiled classes have to be.
 NATIVE_ROOMS = [f"front_ends/json_schema/{room}" for room in ("strings", "algebra", "lowering")]
 STAYS_PYTHON = [
-    *(f"front_ends/json_schema/strings/{name}" for name in ("addresses", "formats", "string_shape", "strings")),
-    *(f"front_ends/json_schema/algebra/{name}" for name in ("claims", "clauses", "discriminators", "mixed_arrays", "shapes")),
+    *(f"front_ends/json_schema/strings/{name}" for name in ("addresses", "formats")),
+    *(f"front_ends/json_schema/algebra/{name}" for name in ("claims", "clauses", "discriminators", "mixed_arrays")),
 ]
 NATIVE_BESIDES = [
-    *(f"front_ends/json_schema/documents/{name}" for name in ("dialect", "drafts", "forms", "inspection", "keywords")),
+    *(f"front_ends/json_schema/documents/{name}" for name in ("dialect", "document", "drafts", "forms", "inspection", "keywords")),
+    *(f"front_ends/json_schema/documents/{name}" for name in ("paths", "policy", "reading")),
     *(f"grammar/{name}" for name in ("cardinality", "copies", "emptiness", "expression", "lowering_cache", "matcher")),
-    *(f"grammar/{name}" for name in ("separated_lists", "store", "unordered_members")),
+    *(f"grammar/{name}" for name in ("separated_lists", "stopwatch", "store", "unordered_members")),
+    "automaton/assembly", "automaton/machine",
 ]
 
 

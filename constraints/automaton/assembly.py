@@ -43,6 +43,7 @@ _ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLAS
 _LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
 _TALLY, _UNLISTED, _COVER = map(int, (Kind.TALLY, Kind.UNLISTED, Kind.COVER))
 _NOTHING = np.empty(0, np.int32)
+_COUNTER = {name: place.at // 4 for name, place in Counters.PLACES.items()}  # words of the table `n`
 
 
 def assemble(
@@ -73,7 +74,8 @@ def assemble(
         machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, root, kinds, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
-    machine.n.search_limit, machine.n.gives_up = int(SHARE_OF_ONE * limits.search_states), True
+    counters = machine.table("n")
+    counters[_COUNTER["search_limit"]], counters[_COUNTER["gives_up"]] = int(SHARE_OF_ONE * limits.search_states), 1
     for cover in _nodes_of(grammar, Kind.COVER) if kinds & _bit(Kind.COVER) else ():
         _refuse_unpromised(machine, grammar, cover, root)
         _refuse_watched_items(machine, grammar, cover)
@@ -149,13 +151,14 @@ def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: Shared
         machine.address, shared_vocabulary.packed_vocabulary.address, np.frombuffer(grammar.rows, np.int32),
         _words_of(grammar.lists), _words_of(grammar.edges), np.array(grammar.pool, np.uint8), np.array(rules, np.int32),
     )  # fmt: skip
-    n = machine.n
-    n.free_items = Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar)
-    n.only_json, n.mixed = grammar.only_json, grammar.mixed_arrays
-    n.graph = _is_graph(grammar)
-    n.has_unique = Event.ARRAY_OPEN in grammar.events
-    n.plain = shared_vocabulary.num_plain_bytes
-    n.search_limit = limits.search_states
+    counters = machine.table("n")  # its words, as reading them one by one as a record is slow
+    for name, value in (
+        ("free_items", Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar)),
+        ("only_json", grammar.only_json), ("mixed", grammar.mixed_arrays), ("graph", _is_graph(grammar)),
+        ("has_unique", Event.ARRAY_OPEN in grammar.events), ("plain", shared_vocabulary.num_plain_bytes),
+        ("search_limit", limits.search_states),
+    ):  # fmt: skip
+        counters[_COUNTER[name]] = int(value)
     return int(kinds)
 
 
@@ -232,9 +235,9 @@ def _body_of(grammar: Grammar, rule: int) -> Node:
 def repeated_units(grammar: Grammar) -> dict[Node, Node]:
     """Map every node that is repeated as a body to its characters: itself, or of a union the part with the most
     characters."""
-    rows, known = _rows(grammar), grammar.units
+    kinds, bodies, known = grammar.rows[::4], grammar.rows[1::4], grammar.units
     units: dict[Node, Node] = {}
-    for node in dict.fromkeys(rows[rows[:, 0] == _REPEAT, 1].tolist()):
+    for node in dict.fromkeys(Node(body) for kind, body in zip(kinds, bodies, strict=True) if kind == _REPEAT):
         if node in known:
             units[node] = node
         elif grammar.kind(node) is Kind.ALT:

@@ -409,7 +409,7 @@ class Arena:
         offsets = list(accumulate(sizes.values(), initial=_HEADER))
         assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
         self.array = reserved(offsets[-1], _clean, tuple(offsets[: _CLEARED + 1]))
-        self.address = int(self.array.ctypes.data)
+        self.address = self.array.__array_interface__["data"][0]
         self.array[: len(offsets)] = offsets
         for name, word in _HASH_SIZES.items():
             self.array[word] = hash_sizes[name]

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import ClassVar
+from typing import Self
 
 from ..base.errors import ConstraintError
 from ..base.kinds import UNBOUNDED, Event, Kind, Supply
@@ -59,13 +59,6 @@ _LITERAL, _SEQ = map(int, (Kind.LITERAL, Kind.SEQ))  # reading a member is slow
 
 class Grammar(NodeStore):
     """Expressions and rules; see the module's documentation for what each builder method denotes."""
-
-    ATTRIBUTES: ClassVar[tuple[str, ...]] = (
-        *NodeStore.ATTRIBUTES, "labels", "claims", "notes", "residue", "search_share", "units", "segments", "only_json",
-        "has_json_values",
-        "mixed_arrays", "stacks_as_graph", "special_tokens", "end_tokens", "vocabulary", "memo", "loops", "chain_ends", "_literals",
-        "_unions", "_by_supply", "_steps", "_characters",
-    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,6 +85,17 @@ class Grammar(NodeStore):
         self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
+
+    def take(self, other: Self) -> None:
+        super().take(other)
+        self.labels, self.claims, self.notes = other.labels.copy(), other.claims.copy(), other.notes.copy()
+        self.residue, self.search_share, self.units = other.residue.copy(), other.search_share, other.units.copy()
+        self.segments, self.only_json, self.has_json_values = other.segments.copy(), other.only_json, other.has_json_values
+        self.mixed_arrays, self.stacks_as_graph = other.mixed_arrays, other.stacks_as_graph
+        self.special_tokens, self.end_tokens, self.vocabulary = other.special_tokens, other.end_tokens, other.vocabulary
+        self.memo, self.loops, self.chain_ends = other.memo.copy(), other.loops.copy(), other.chain_ends.copy()
+        self._literals, self._unions, self._by_supply = other._literals.copy(), other._unions.copy(), other._by_supply.copy()
+        self._steps, self._characters = other._steps.copy(), other._characters.copy()
 
     # -- leaves -----------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 from ...foundation.compiled_loops.compile_time import seconds_spent
@@ -77,29 +75,35 @@ def beginning() -> tuple[float, float]:
     return (worked(), time.monotonic()) if account is None else (account.started, account.begun)
 
 
-@contextmanager
-def accounted(limits: Spending) -> Iterator[None]:
+class accounted:
     """All that the thread compiles meanwhile is one compile; part of the one that is under way, if there is one."""
-    if _open_account() is not None:
-        yield
-        return
-    _thread.account = Account(limits)
-    try:
-        yield
-    finally:
-        _thread.account = None
+
+    def __init__(self, limits: Spending) -> None:
+        self._limits, self._is_outermost = limits, False
+
+    def __enter__(self) -> None:
+        self._is_outermost = _open_account() is None
+        if self._is_outermost:
+            _thread.account = Account(self._limits)
+
+    def __exit__(self, *error: object) -> None:
+        if self._is_outermost:
+            _thread.account = None
 
 
-@contextmanager
-def held_for_a_while() -> Iterator[None]:
+class held_for_a_while:
     """What is held meanwhile is free again behind it."""
-    account = _open_account()
-    before = 0 if account is None else account.held
-    try:
-        yield
-    finally:
-        if account is not None:
-            account.held = before
+
+    def __init__(self) -> None:
+        self._account, self._before = _open_account(), 0
+
+    def __enter__(self) -> None:
+        if self._account is not None:
+            self._before = self._account.held
+
+    def __exit__(self, *error: object) -> None:
+        if self._account is not None:
+            self._account.held = self._before
 
 
 def hold(num_bytes: int) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from copy import copy
-from typing import ClassVar, NewType, Self
+from typing import NewType, Self
 
 from ..base.ids import NodeId
 from ..base.kinds import ONLY_PLANNED, CoverRow, Event, Kind, Supply
@@ -29,10 +28,6 @@ _ALT, _CALL, _CLASS = map(int, (Kind.ALT, Kind.CALL, Kind.CLASS))  # reading a m
 
 class NodeStore:
     """Nodes and rules: it reads those that are there, and adds rows, equal ones once where that is worth while."""
-
-    ATTRIBUTES: ClassVar[tuple[str, ...]] = (
-        "rows", "pool", "lists", "edges", "events", "rule_names", "rule_bodies", "empties", "_interned", "_classes", "_wide",
-    )  # fmt: skip
 
     def __init__(self) -> None:
         self.rows = array("i")  # kind, a, b, c of every node
@@ -58,9 +53,15 @@ class NodeStore:
     def after(cls, beginning: Self) -> Self:
         """A new store that begins with all that `beginning` holds; its nodes keep their numbers."""
         new = cls()
-        for name in cls.ATTRIBUTES:
-            setattr(new, name, copy(getattr(beginning, name)))
+        new.take(beginning)
         return new
+
+    def take(self, other: Self) -> None:
+        """Hold copies of all that another store holds, and nothing else."""
+        self.rows, self.pool, self.lists, self.edges = other.rows[:], other.pool[:], other.lists[:], other.edges[:]
+        self.events, self.empties = other.events.copy(), other.empties.copy()
+        self.rule_names, self.rule_bodies = other.rule_names.copy(), other.rule_bodies.copy()
+        self._interned, self._classes, self._wide = other._interned.copy(), other._classes.copy(), other._wide.copy()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -141,7 +141,7 @@ class MaskRows:
         return region, region[header[Region.ROWS] :][: rows * self._words].view(np.uint32).reshape(rows, self._words)
 
     def _use(self, region: NDArray[np.int32], pool: NDArray[np.uint32]) -> None:
-        self.address = int(region.ctypes.data)
+        self.address: int = region.__array_interface__["data"][0]
         self._region, self._pool, self._rows = region, pool, pool.view()
         self._rows.setflags(write=False)
 

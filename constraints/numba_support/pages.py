@@ -9,10 +9,10 @@ filled once and then read all over by every mask ask for huge pages, which spare
 
 from __future__ import annotations
 
-import ctypes
 import mmap
-import weakref
+import sys
 from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,20 @@ Region = tuple[mmap.mmap, int]  # what was mapped, and the byte where the region
 _kept: dict[tuple[int, Hashable], list[Region]] = {}
 _untouched: dict[int, list[Region]] = {}  # mapped beside others of this size, and not handed out yet
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
+_is_finalizing = sys.is_finalizing
+
+
+class _Owner(np.ndarray[Any, np.dtype[np.int32]]):
+    """What all views of a region hold on to: another class than theirs, so that NumPy leaves it between them and the pages."""
+
+    region: Region | None = None  # None of views of this class
+    clean: Clean
+    layout: Hashable
+
+    def __del__(self) -> None:
+        if self.region is not None and not _is_finalizing():
+            _give_back(self.region, self.size, self.clean, self.layout)
+
 
 
 def reserved(num_words: int, clean: Clean, layout: Hashable, in_huge_pages: bool = False) -> NDArray[np.int32]:
@@ -39,11 +53,14 @@ def reserved(num_words: int, clean: Clean, layout: Hashable, in_huge_pages: bool
     """
     if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(num_words, np.int32)
-    size = max(1 << (num_words - 1).bit_length(), mmap.PAGESIZE // 4)
-    pages, start = region = _take(4 * size, layout, in_huge_pages)
-    owner = (ctypes.c_int32 * size).from_buffer(pages, start)  # what all views hold on to
-    weakref.finalize(owner, _give_back, region, size, num_words, clean, layout).atexit = False
-    return np.frombuffer(memoryview(owner), np.int32)[:num_words]
+    pages, start = region = _take(_bytes_for(num_words), layout, in_huge_pages)
+    owner = _Owner(num_words, np.int32, pages, start)
+    owner.region, owner.clean, owner.layout = region, clean, layout
+    return owner.view(np.ndarray)
+
+
+def _bytes_for(num_words: int) -> int:
+    return 4 * max(1 << (num_words - 1).bit_length(), mmap.PAGESIZE // 4)
 
 
 def _take(num_bytes: int, layout: Hashable, in_huge_pages: bool) -> Region:
@@ -71,10 +88,10 @@ def _map(num_bytes: int, advice: int) -> mmap.mmap:
     return pages
 
 
-def _give_back(region: Region, size: int, num_words: int, clean: Clean, layout: Hashable) -> None:
+def _give_back(region: Region, num_words: int, clean: Clean, layout: Hashable) -> None:
     pages, start = region
     touched = clean(np.frombuffer(pages, np.int32, num_words, start))
-    kind = (4 * size, layout)
+    kind = (_bytes_for(num_words), layout)
     if kind not in _kept and len(_kept) >= _MAX_LAYOUTS:
         for other in list(_kept):
             _to_system(_kept.pop(other, []), other[0])
@@ -82,7 +99,7 @@ def _give_back(region: Region, size: int, num_words: int, clean: Clean, layout: 
     if touched <= _MAX_TOUCHED and len(regions) < _MAX_KEPT:
         regions.append(region)
     else:
-        _to_system([region], 4 * size)
+        _to_system([region], kind[0])
 
 
 def _to_system(regions: list[Region], num_bytes: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from concurrent.futures import Future
 from os import PathLike
 
 from ..base.errors import ConstraintError, ConstraintLimit
@@ -23,6 +22,36 @@ from .settling import settle
 
 PAGE_BYTES = 144 << 10  # of the pages that every constraint touches first, measured as growth of the process
 RECOUNT = 4  # all are counted again when a quarter of the cache is new since: counting takes 5 us a constraint
+
+
+class _Compile:
+    """A compile that is under way or over. Whoever asks meanwhile waits for it."""
+
+    __slots__ = ("_error", "_under_way", "constraint")
+
+    def __init__(self) -> None:
+        self.constraint: Constraint | None = None  # once it has succeeded
+        self._error: BaseException | None = None
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
+
+    def succeed(self, constraint: Constraint) -> None:
+        self.constraint = constraint
+        self._under_way.release()
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+        self._under_way.release()
+
+    def result(self) -> Constraint:
+        """The constraint, when the compile is over. Raises what it raised."""
+        if self.constraint is None:
+            with self._under_way:
+                pass
+            if self._error is not None:
+                raise self._error
+        assert self.constraint is not None
+        return self.constraint
 
 
 class _Counted:
@@ -53,7 +82,7 @@ class Compiler:
         self.vocabulary, self.limits, self.cache_bytes = vocabulary, limits or Limits(), cache_bytes
         self._lexicon = SharedVocabulary(vocabulary)
         self._lock = threading.Lock()
-        self._cache: OrderedDict[Source, Future[Constraint]] = OrderedDict()
+        self._cache: OrderedDict[Source, _Compile] = OrderedDict()
         self._num_misses_before = 0  # of constraints that are not in the cache any more
         self._counted: dict[Source, _Counted] = {}  # those of the cache that are compiled
         self._num_bytes = 0  # of all these together
@@ -63,8 +92,8 @@ class Compiler:
     def num_mask_misses(self) -> int:
         """How often a mask had to be computed, over all constraints that `compile` has given."""
         with self._lock:
-            kept = [future.result() for future in self._cache.values() if _succeeded(future)]
-            return self._num_misses_before + sum(constraint.num_mask_misses for constraint in kept)
+            kept = (compiled.constraint for compiled in self._cache.values())
+            return self._num_misses_before + sum(each.num_mask_misses for each in kept if each is not None)
 
     def compile(self, source: Source) -> Constraint:
         """The constraint that `source` describes.
@@ -76,23 +105,23 @@ class Compiler:
             written = ', as in Regex("...") or Gbnf("...")' if isinstance(source, str) else ""
             raise TypeError(f"compile takes a source such as JsonSchema(...), not {type(source).__name__}: say what it is{written}")
         with self._lock:
-            future = self._cache.get(source)
-            if future is not None and _succeeded(future) and future.result().is_half_full:
+            found = self._cache.get(source)
+            if found is not None and found.constraint is not None and found.constraint.is_half_full:
                 self._forget(source)
-                future = None
-            is_mine = future is None
-            if future is None:
-                future = self._cache[source] = Future()
+                found = None
+            is_mine = found is None
+            if found is None:
+                found = self._cache[source] = _Compile()
             self._cache.move_to_end(source)
         if is_mine:
-            self._fulfil(future, source)
-        return future.result()
+            self._carry_out(found, source)
+        return found.result()
 
     def knows(self, source: Source) -> bool:
         """Whether `compile` would return this source's constraint without compiling."""
         with self._lock:
-            future = self._cache.get(source)
-        return future is not None and _succeeded(future) and not future.result().is_half_full
+            found = self._cache.get(source)
+        return found is not None and found.constraint is not None and not found.constraint.is_half_full
 
     def load(self, path: str | PathLike[str], source: Source | None = None, *, trusted: bool = False) -> Constraint:
         """The constraint in a file that `Constraint.save` wrote, with the same vocabulary, limits and version of this package.
@@ -120,23 +149,23 @@ class Compiler:
         return constraint
 
     def _keep(self, source: Source, constraint: Constraint) -> None:
-        future: Future[Constraint] = Future()
-        future.set_result(constraint)
+        compiled = _Compile()
+        compiled.succeed(constraint)
         with self._lock:
             self._forget(source)
-            self._cache[source] = future
+            self._cache[source] = compiled
             self._cache.move_to_end(source)
         self._evict(keep=source)
 
-    def _fulfil(self, future: Future[Constraint], source: Source) -> None:
+    def _carry_out(self, compile_: _Compile, source: Source) -> None:
         try:
             with collection_paused():
                 constraint = self._accounted(source)
-            future.set_result(constraint)
+            compile_.succeed(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
             with self._lock:
                 self._cache.pop(source, None)
-            future.set_exception(error)
+            compile_.fail(error)
         else:
             self._evict(keep=source)
 
@@ -165,7 +194,7 @@ class Compiler:
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
         automaton.check_spelling()
         settle(automaton)
-        if automaton.may_grow and not is_plain_json:
+        if not is_plain_json and automaton.may_grow:
             automaton = steadied(automaton)
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
@@ -184,10 +213,10 @@ class Compiler:
 
     def _count(self, source: Source) -> None:
         """Count a constraint that is new in the cache, and all others where many are new."""
-        future = self._cache.get(source)
-        if future is None or not _succeeded(future) or source in self._counted:  # another thread was faster
+        found = self._cache.get(source)
+        if found is None or found.constraint is None or source in self._counted:  # another thread was faster
             return
-        counted = self._counted[source] = _Counted(future.result())
+        counted = self._counted[source] = _Counted(found.constraint)
         self._num_bytes += counted.num_bytes
         self._num_uncounted += 1
         if self._num_uncounted > len(self._counted) // RECOUNT:
@@ -201,7 +230,3 @@ class Compiler:
         self._num_bytes -= counted.num_bytes
         self._num_misses_before += counted.constraint.num_mask_misses
         return True
-
-
-def _succeeded(future: Future[Constraint]) -> bool:
-    return future.done() and future.exception() is None

@@ -9,22 +9,20 @@ from __future__ import annotations
 import gc
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 _lock = threading.Lock()
 _compiles: list[bool] = []  # that are under way; of the first, whether collection is to go on behind the last
 
 
-@contextmanager
-def collection_paused() -> Iterator[None]:
+class collection_paused:
     """No garbage collection while the context lasts, in any thread; then as before. Contexts may overlap."""
-    with _lock:
-        _compiles.append(gc.isenabled() if not _compiles else _compiles[0])
-        gc.disable()
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        with _lock:
+            _compiles.append(gc.isenabled() if not _compiles else _compiles[0])
+            gc.disable()
+
+    def __exit__(self, *error: object) -> None:
         with _lock:
             if _compiles.pop() and not _compiles:
                 gc.enable()

@@ -33,6 +33,10 @@ EXPLAINING_SECONDS = 1.0  # for finding out which keywords leave no value
 WHITESPACES = ("auto", "compact", "spaced", "flexible")  # all others are patterns
 _OF_SPACE = re.compile(r"(?:[ \t\n\r\[\](){}?*+|,0-9]|\\[stnr ]|\(\?:)*")  # patterns of nothing but white space
 FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
+_OPTIONS = {
+    "property_order": ("declared", "any"), "escapes": ("json", "any"), "formats": tuple(FORMATS_OPTIONS),
+    "on_unsupported": ("refuse", "relax"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +73,16 @@ class JsonSchema(FrontEnd):
     _value: Any = field(init=False, repr=False, compare=False)  # of the schema, as `parse_json` returns it
 
     def __post_init__(self) -> None:
-        for option, value, known in (
-            ("property_order", self.property_order, ("declared", "any")),
-            ("escapes", self.escapes, ("json", "any")),
-            ("formats", self.formats, tuple(FORMATS_OPTIONS)),
-            ("on_unsupported", self.on_unsupported, ("refuse", "relax")),
-        ):
-            _check_option(option, value, known)
+        for option, known in _OPTIONS.items():
+            if getattr(self, option) not in known:
+                raise _unknown_option(option, getattr(self, option), known)
         if not isinstance(self.whitespace, str):
             names = ", ".join(map(repr, WHITESPACES))
             raise ConstraintError(f"whitespace is {names} or a regular expression", keyword="whitespace")
         object.__setattr__(self, "_value", _value(self.schema))
         if not (isinstance(self.schema, str) and self.schema.isascii()):  # else all of it has a UTF-8 form
             object.__setattr__(self, "schema", _dumped(self._value))
-        items = self.resources.items() if isinstance(self.resources, Mapping) else self.resources
-        texts = {address.rstrip("#"): _dumped(_value(document)) for address, document in items}
-        object.__setattr__(self, "resources", tuple(sorted(texts.items())))
+        object.__setattr__(self, "resources", _texts_of(self.resources) if self.resources else ())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as text, however deep the value is."""
@@ -223,9 +221,14 @@ def _common_parts(limits: Limits, whitespace: str, is_ordered: bool) -> Grammar:
     return grammar
 
 
-def _check_option(option: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConstraintError(f"{value!r} is not one of its values", keyword=option, instead=" or ".join(map(repr, known)))
+def _unknown_option(option: str, value: object, known: tuple[str, ...]) -> ConstraintError:
+    return ConstraintError(f"{value!r} is not one of its values", keyword=option, instead=" or ".join(map(repr, known)))
+
+
+def _texts_of(resources: Any) -> tuple[tuple[str, str], ...]:
+    """Documents by address, sorted, as texts."""
+    items = resources.items() if isinstance(resources, Mapping) else resources
+    return tuple(sorted({address.rstrip("#"): _dumped(_value(document)) for address, document in items}.items()))
 
 
 def _value(schema: Any) -> Any:

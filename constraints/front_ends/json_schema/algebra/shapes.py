@@ -22,7 +22,7 @@ from .formulas import facts
 Conjoin = Callable[[Iterable[Claim]], Conj]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NumberShape:
     """The numbers of an interval that are multiples of all `steps` and of none of `not_steps`."""
 
@@ -32,7 +32,7 @@ class NumberShape:
     not_steps: tuple[Decimal, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass
 class ArrayShape:
     """The arrays of `low` to `high` items that meet the rules and needs."""
 
@@ -64,7 +64,7 @@ class ArrayShape:
         return max((place.start if place.stop is None else place.stop for place in places), default=0)
 
 
-@dataclass(slots=True)
+@dataclass
 class ObjectShape:
     """The objects of `low` to `high` members that have all `required` ones and meet the rules, needs, clauses and conditions."""
 

@@ -30,7 +30,7 @@ _RECURSIVE = "#"  # the name that `$recursiveAnchor` stands for; no anchor is ca
 _DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Scope:
     """The documents entered on the way to a site, as far as they matter. Equal scopes of a library are the same object."""
 
@@ -46,8 +46,6 @@ class Site:
     vocabularies give a meaning, and that are enforced. is_loose: several branches of its `oneOf` may hold.
     """
 
-    __slots__ = ("active", "document", "is_loose", "keywords", "path", "schema", "scope")
-
     def __init__(self, schema: dict[str, Any] | bool, path: str, document: Document, scope: Scope, read: Reading) -> None:
         self.schema, self.path, self.document, self.scope = schema, path, document, scope
         self.keywords, self.active = read
@@ -61,9 +59,10 @@ class Site:
 
     def child(self, *tokens: str | int) -> Site:
         """The subschema below this one, for instance `child("properties", "a")`."""
-        path, value = self.path, self.schema
+        path = self.path
+        value: Any = self.schema
         for token in tokens:
-            path, value = f"{path}/{escape_token(str(token))}", value[token]  # type: ignore[index]
+            path, value = f"{path}/{escape_token(str(token))}", value[token]
         return self.document.library.site(self.document, value, path, self.scope)
 
     def error(self, keyword: str, reason: str, instead: str | None = None) -> ConstraintError:
@@ -75,7 +74,7 @@ class Site:
         return UnsupportedKeyword(reason, path=self.path, keyword=keyword, instead=instead or KEYWORDS[keyword].instead)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """Where a reference leads before the scope is known."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ....grammar.expression import Grammar
@@ -12,7 +11,6 @@ from ....grammar.stopwatch import beginning, is_over, work_on
 MAX_APPLIED = 200  # schemas that apply each other to one value, one inside another
 
 
-@dataclass(frozen=True, slots=True)
 class Policy:
     """Keywords that are not enforced are refused by name, or, where they are collected, told in `refused` and passed over.
 
@@ -20,15 +18,16 @@ class Policy:
     `seconds` of the thread's processor time may pass since the compile began until `check_time` raises.
     """
 
-    grammar: Grammar
-    tells_all: bool
-    seconds: float = float("inf")
-    refused: list[UnsupportedKeyword] | None = None  # None: they are raised
-    _beginning: tuple[float, float] = field(default_factory=beginning)
+    def __init__(
+        self, grammar: Grammar, tells_all: bool, seconds: float = float("inf"), refused: list[UnsupportedKeyword] | None = None
+    ) -> None:
+        """refused: None: they are raised."""
+        self.grammar, self.tells_all, self.seconds, self.refused = grammar, tells_all, seconds, refused
+        self._started, self._begun = beginning()
 
     def check_time(self, path: str | None) -> None:
         """Raise `ConstraintLimit` when lowering has taken too long."""
-        if is_over(*self._beginning, self.seconds):
+        if is_over(self._started, self._begun, self.seconds):
             raise ConstraintLimit("lowering the schema takes too long", limit="seconds", value=self.seconds, path=path)
         if path is not None:
             work_on(path)

@@ -76,7 +76,7 @@ def _bounded(interval: Interval, bound: Decimal, is_low: bool, exclusive: bool) 
     return interval.mirrored().from_(bound.copy_negate(), exclusive).mirrored()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Items:
     """The schemas of the first items, and that of all behind them (None: no condition)."""
 
@@ -93,7 +93,7 @@ def items_of(site: Site) -> Items:
     return Items(tuple(prefix), site.child(rest) if in_force(site, rest) else None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pattern:
     """A condition on names: an ECMA-262 pattern that matches somewhere."""
 
@@ -106,7 +106,7 @@ class Pattern:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Members:
     """The schemas of members: by name, by pattern, and of those that neither names (None: no condition)."""
 

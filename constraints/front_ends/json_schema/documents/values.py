@@ -29,7 +29,7 @@ def parse_json(text: str) -> Any:
     """
     unmarked = text.removeprefix(BYTE_ORDER_MARK)
     try:
-        return json.loads(unmarked, parse_float=_parse_fraction, parse_int=_parse_integer, parse_constant=_refuse_constant)
+        return _DECODER.decode(unmarked)
     except json.JSONDecodeError as error:
         raise GrammarSyntaxError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
     except RecursionError:
@@ -49,6 +49,9 @@ def _parse_fraction(digits: str) -> Decimal:
 
 def _refuse_constant(name: str) -> Any:
     raise ConstraintError(f"{name} is not a JSON number", instead="a finite number")
+
+
+_DECODER = json.JSONDecoder(parse_float=_parse_fraction, parse_int=_parse_integer, parse_constant=_refuse_constant)
 
 
 def plain_value(value: Any) -> Any:

@@ -8,7 +8,7 @@ from ..documents.document import Site
 from ..documents.keywords import TYPES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mismatch:
     """The value is a string that violates the `pattern` or `format` of a site."""
 
@@ -20,7 +20,7 @@ class Mismatch:
         return TYPES["string"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StringShape:
     """The strings of `low` to `high` code points that are in some languages and not in others.
 

@@ -226,7 +226,7 @@ class Strings:
 _OF_BYTES: tuple[Ranges, ...] = (((0, 0x7F),), ((0x80, 0x7FF),), ((0x800, 0xFFFF),), ((0x10000, MAX_CODE_POINT),))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Language:
     """How a keyword that claims a set of strings is lowered, for the site that has it.
 
