@@ -9,6 +9,38 @@
 typedef uint16_t __attribute__((aligned(1), may_alias)) Unaligned16;
 typedef uint32_t __attribute__((aligned(1), may_alias)) Unaligned32;
 
+/* Vectors stay in registers only where the functions between which they go are one. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* Bytes from each row of a matrix to those behind it. Sixteen rows have more addresses than a processor has registers; of these and two
+   bases an instruction makes them all, by factors of 1, 2 and 4. */
+typedef struct {
+  int64_t one, two, six, ten, fourteen;
+} Stride;
+
+INLINE Stride stride_of(int64_t bytes) {
+  Stride stride = {bytes, 2 * bytes, 6 * bytes, 10 * bytes, 14 * bytes};
+  /* or compilers add up sixteen addresses again */
+  __asm__("" : "+r"(stride.two), "+r"(stride.six), "+r"(stride.ten), "+r"(stride.fourteen));
+  return stride;
+}
+
+INLINE const uint8_t *row_of(const uint8_t *p, Stride stride, int row) {
+  if (row % 2 != 0) p += stride.one;
+  switch (row / 2) {
+    case 1: return p + stride.two;
+    case 2: return p + 2 * stride.two;
+    case 3: return p + stride.six;
+    case 4: return p + 4 * stride.two;
+    case 5: return p + stride.ten;
+    case 6: return p + 2 * stride.six;
+    case 7: return p + stride.fourteen;
+  }
+  return p;
+}
+
+#define ROW(i) row_of(p, stride, i)
+
 #define BLOCK 32 /* activations that share a scale */
 #define BLOCKS_AT_ONCE 32 /* of weights that are unpacked at a time: what stays in the nearest cache */
 
