@@ -26,7 +26,6 @@ typedef struct {
   int has_minima, is_signed, offset, has_zeros;
 } Format;
 
-#define UNROLLED _Pragma("GCC unroll 16") /* so that arrays of vectors stay in registers */
 #define EVERY(byte) all_ints((int32_t)((byte) * 0x01010101u))
 #define LOW(v) ((v) & EVERY(15))
 #define SHIFTED(v, n) ((Ints)((Words)(v) >> (n)))
@@ -38,10 +37,15 @@ INLINE Format format_of(int type) {
     [Q5_1] = {24, 1, 1, 1, 0, 0},  [Q8_0] = {34, 1, 1, 0, 1, SIGNED_OFFSET}, [Q2_K] = {84, 8, 2, 1, 0, 0},
     [Q3_K] = {110, 8, 2, 0, 0, 4}, [Q4_K] = {144, 8, 1, 1, 0, 0}, [Q5_K] = {176, 8, 1, 1, 0, 0},
     [Q6_K] = {210, 8, 2, 0, 0, 32}, [IQ4_NL] = {18, 1, 1, 0, 1, SIGNED_OFFSET}, [MXFP4] = {17, 1, 1, 0, 1, SIGNED_OFFSET},
-    [CODES4] = {16, 1, 1, 0, 0, 0, 1}, [CODES8] = {32, 1, 1, 0, 1, 0, 1},
+    [CODES2] = {8, 1, 1, 0, 0, 0, 1}, [CODES3] = {12, 1, 1, 0, 0, 0, 1}, [CODES4] = {16, 1, 1, 0, 0, 0, 1}, [CODES5] = {20, 1, 1, 0, 0, 0, 1},
+    [CODES6] = {24, 1, 1, 0, 0, 0, 1}, [CODES7] = {28, 1, 1, 0, 0, 0, 1}, [CODES8] = {32, 1, 1, 0, 1, 0, 1},
+    [FLOAT4] = {16, 1, 1, 0, 1, 0, 1}, [NF4] = {16, 1, 1, 0, 1, 0, 1},
   };
   return formats[type];
 }
+
+/* Of types whose scales are beside the codes. */
+INLINE int bits_of(int type) { return (int)(format_of(type).num_bytes / 4); }
 
 /* Blocks of 32 columns in a run, of as many bytes as vectors of 16 have, where the type allows it. */
 INLINE int run_length(int type) {
@@ -262,12 +266,16 @@ INLINE void unpack(int type, const uint8_t *p, Stride stride, int j, Fetched *ru
   }
 }
 
+/* The numbers of NF4 times 32512, which are 256 * high + low: rounded to 16 bits, as close as a scale of float16 is. */
+static const int8_t NF4_HIGH[16] = {-127, -88, -67, -50, -36, -23, -12, 0, 10, 20, 31, 43, 56, 71, 92, 127};
+static const int8_t NF4_LOW[16] = {0, -107, 81, -40, -32, -119, 112, 0, 27, 112, 66, -22, -8, 116, -47, 0};
+
 /* Add `num_blocks` blocks, the first of which is that of column 32 * at, times TILE rows of x from `row` on to their sums. */
 INLINE void accumulate(
     int type, int tile, const Block *blocks, int64_t at, int64_t num_blocks, const Activations *x, int64_t row, Floats *sums) {
   const Format format = format_of(type);
   const int64_t all = x->num_columns / BLOCK;
-  const int32_t *quants = (const int32_t *)((type == CODES4 ? x->pairs : x->quants) + row * x->num_columns + BLOCK * at);
+  const int32_t *quants = (const int32_t *)((shares_bytes(type) ? x->turned : x->quants) + row * x->num_columns + BLOCK * at);
   const float *scales = x->scales + row * all + at;
   const int32_t *totals = x->sums + 2 * (row * all + at);
   Floats y[4];
@@ -278,23 +286,29 @@ INLINE void accumulate(
     UNROLLED
     for (int g = 0; g < format.groups; g++) {
       const int begin = 4 * g, end = format.groups == 1 ? 8 : begin + 4;
-      Ints exact[4];
+      Ints exact[4], high[4]; /* of NF4 */
       UNROLLED
       for (int i = 0; i < tile; i++) {
         const int32_t *two = totals + 2 * (i * all + b);
         const int32_t sum = format.groups == 1 ? two[0] + two[1] : two[g];
         exact[i] = format.has_zeros ? (Ints)block->minima[0] * all_ints(-sum) : all_ints(-format.offset * sum);
+        high[i] = exact[i];
       }
       UNROLLED
       for (int k = begin; k < end; k++) {
+        const Ints weights = type == NF4 ? looked_up(NF4_LOW, block->weights[k]) ^ all_ints((int32_t)SIGNED_AS) : block->weights[k];
+        const Ints more = type == NF4 ? looked_up(NF4_HIGH, block->weights[k]) ^ all_ints((int32_t)SIGNED_AS) : weights;
         UNROLLED
         for (int i = 0; i < tile; i++) {
           Ints four = all_ints(quants[i * all * 8 + 8 * b + k]);
-          exact[i] = type == CODES8     ? dot_bytes(exact[i], block->weights[k], four)
-                     : format.is_signed ? dot_signed(exact[i], block->weights[k], four)
-                                        : dot(exact[i], block->weights[k], four);
+          exact[i] = type == CODES8     ? dot_bytes(exact[i], weights, four)
+                     : format.is_signed ? dot_signed(exact[i], weights, four)
+                                        : dot(exact[i], weights, four);
+          if (type == NF4) high[i] = dot_signed(high[i], more, four);
         }
       }
+      UNROLLED
+      for (int i = 0; type == NF4 && i < tile; i++) exact[i] += high[i] << 8;
       UNROLLED
       for (int i = 0; i < tile; i++) {
         float scale = scales[i * all + b];
@@ -326,42 +340,124 @@ typedef struct {
   Stride stride;
 } Source;
 
-/* Of a group of columns of LANES rows of codes. */
+/* What is beside the codes of LANES rows: of the groups of columns from `begin` to `end`. */
+#define GROUPS 16
 typedef struct {
-  Floats scale;
+  Floats scales[GROUPS];
+  Ints zeros[GROUPS];
+  int64_t begin, end, next, next_column; /* of the group that comes next: its number, and the column with which it begins */
+  Floats scale; /* of the group that is here */
   Ints zero;
-  int64_t next; /* column with which the next group begins */
-} Group;
+} Groups;
 
-/* Scales at `p`, each `stride` bytes behind that of the row before. */
-INLINE Floats scales_at(int type, const uint8_t *p, Stride stride) {
-  return type == F32 ? (Floats)words(p, stride) : type == F16 ? halves(p, stride) : (Floats)(shorts(p, stride) << 16);
-}
-
-INLINE void next_group(int type, const Matrix *matrix, int64_t first, Group *group) {
-  const int64_t number = group->next / matrix->group;
-  group->scale = scales_at(matrix->scale_type, matrix->scales + first * matrix->scale_row + number * matrix->scale_group, stride_of(matrix->scale_row));
-  group->zero = all_ints(type == CODES4 ? 8 : 0);
-  if (matrix->zeros != NULL) {
-    group->zero = bytes(matrix->zeros + first * matrix->zero_row + number * matrix->zero_group, stride_of(matrix->zero_row));
-    if (type == CODES8) group->zero = ((group->zero ^ all_ints(matrix->is_unsigned ? 128 : 0)) << 24) >> 24;
+/* Scales in the lowest bits of lanes. */
+INLINE Floats scales_of(int type, Ints lowest) {
+  if (type == EXPONENT8) {
+    const Ints exponent = lowest & all_ints(255), is_other = (exponent == all_ints(0)) | (exponent == all_ints(255)); /* subnormal; no number */
+    return (Floats)(exponent << 23 | (is_other & all_ints(0x00400000)));
   }
-  if (type == CODES8) group->zero += SIGNED_OFFSET;
-  group->next += matrix->group;
+  return type == F32 ? (Floats)lowest : type == F16 ? from_halves(lowest & all_ints(0xFFFF)) : (Floats)(lowest << 16);
 }
 
-INLINE void unpack_codes(int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, Group *group, Block *out) {
+/* Numbers of `size` bytes that lie beside rows, of some groups, in the lowest bits of lanes; those of a row may be apart, or the same for all. */
+static void read_beside(const uint8_t *p, int64_t row_bytes, int64_t step, int64_t num_groups, int size, int64_t begin, int64_t end, Ints *out) {
+  const Stride stride = stride_of(row_bytes);
+  if (step != size || row_bytes < num_groups * size || num_groups * size < 16) {
+    for (int64_t i = begin; i < end; i++) {
+      const uint8_t *at = p + i * step;
+      out[i - begin] = size == 4 ? words(at, stride) : size == 2 ? shorts(at, stride) : bytes(at, stride);
+    }
+    return;
+  }
+  Ints some[4];
+  for (int64_t i = begin, last = 0, first = 0; i < end; i++) {
+    if (i >= last) {
+      first = i < num_groups - 16 / size ? i : num_groups - 16 / size, last = first + 16 / size;
+      columns(p + first * size, stride, some);
+    }
+    const int byte = (int)(i - first) * size;
+    out[i - begin] = SHIFTED(some[byte / 4], byte % 4 * 8);
+  }
+}
+
+/* What codes count from where no zero point is stored, as they are multiplied. */
+INLINE int middle_of(int type) { return type == CODES8 ? 0 : format_of(type).is_signed ? SIGNED_OFFSET : 1 << (bits_of(type) - 1); }
+
+static __attribute__((noinline)) void read_groups(int type, const Matrix *matrix, int64_t first, Groups *groups) {
+  const int64_t count = (matrix->num_columns + matrix->group - 1) / matrix->group, begin = groups->next;
+  const int64_t end = begin + GROUPS < count ? begin + GROUPS : count;
+  const int scale_type = matrix->scale_type, size = scale_type == F32 ? 4 : scale_type == EXPONENT8 ? 1 : 2;
+  const float factor = type == FLOAT4 ? 0.5f : type == NF4 ? 1.0f / 32512.0f : 1.0f; /* of what tables hold */
+  Ints lowest[GROUPS];
+  groups->begin = begin, groups->end = end;
+  read_beside(matrix->scales + first * matrix->scale_row, matrix->scale_row, matrix->scale_group, count, size, begin, end, lowest);
+  for (int64_t i = 0; i < end - begin; i++) groups->scales[i] = scales_of(scale_type, lowest[i]) * all_floats(factor);
+  if (matrix->zeros != NULL) {
+    read_beside(matrix->zeros + first * matrix->zero_row, matrix->zero_row, matrix->zero_group, count, 1, begin, end, lowest);
+  }
+  for (int64_t i = 0; i < end - begin; i++) {
+    Ints zero = matrix->zeros == NULL ? all_ints(middle_of(type)) : lowest[i] & all_ints(255);
+    if (type == CODES8 && matrix->zeros != NULL) zero = ((zero ^ all_ints(matrix->is_unsigned ? 128 : 0)) << 24) >> 24;
+    groups->zeros[i] = type == CODES8 ? zero + SIGNED_OFFSET : zero;
+  }
+}
+
+INLINE void next_group(int type, const Matrix *matrix, int64_t first, Groups *groups) {
+  if (groups->next == groups->end) read_groups(type, matrix, first, groups);
+  groups->scale = groups->scales[groups->next - groups->begin];
+  groups->zero = groups->zeros[groups->next - groups->begin];
+  groups->next++, groups->next_column += matrix->group;
+}
+
+/* Codes lie one behind another, the first in the lowest bits. So those of columns that are eight apart begin at the same bit of a byte, as many bytes
+   apart as codes have bits: bytes are put in the order in which lanes have four such, column t + 8m in byte m. Orders are of the 16 bytes from
+   `begin` on of a block, from the lane `first` on. */
+#define PLACE(bits, begin, t, m) \
+  ((t) < (bits) && (t) + (bits) * (m) >= (begin) && (t) + (bits) * (m) < (begin) + 16 ? (uint8_t)((t) + (bits) * (m) - (begin)) : 128)
+#define FOUR(bits, begin, t) PLACE(bits, begin, t, 0), PLACE(bits, begin, t, 1), PLACE(bits, begin, t, 2), PLACE(bits, begin, t, 3)
+#define ORDER(bits, begin, first) {FOUR(bits, begin, (first)), FOUR(bits, begin, (first) + 1), FOUR(bits, begin, (first) + 2), FOUR(bits, begin, (first) + 3)}
+#define ORDERS(bits) {{ORDER(bits, 0, 0), ORDER(bits, 0, 4)}, {ORDER(bits, 4 * (bits) - 16, 0), ORDER(bits, 4 * (bits) - 16, 4)}}
+
+/* What a block of codes has, in these orders: `out` [bits]. Of 2 and 3 bits a block has fewer than 16 bytes; behind the last of a row nothing is read. */
+INLINE void ordered_block(int bits, const uint8_t *p, Stride stride, int is_last, Ints *out) {
+  static const uint8_t orders[8][2][2][16] = {[2] = ORDERS(2), [3] = ORDERS(3), [4] = ORDERS(4), [5] = ORDERS(5), [6] = ORDERS(6), [7] = ORDERS(7)};
+  const int end = 4 * bits - 16;
+  if (bits <= 4) {
+    const int place = bits < 4 && is_last;
+    ordered_columns(p + place * end, stride, orders[bits][place][0], out);
+    return;
+  }
+  UNROLLED
+  for (int half = 0; half < 2; half++) {
+    Ints rest[4];
+    ordered_columns(p, stride, orders[bits][0][half], out + 4 * half);
+    ordered_columns(p + end, stride, orders[bits][1][half], rest);
+    UNROLLED
+    for (int i = 0; i < 4; i++) out[4 * half + i] |= rest[i];
+  }
+}
+
+/* Codes at a bit of each byte; those that do not end in it end in the bytes of the next lane. */
+INLINE Ints codes_at(int bits, const Ints *ordered, int bit) {
+  const int shift = bit % 8, here = 8 - shift < bits ? 8 - shift : bits, all = (1 << bits) - 1, some = (1 << here) - 1;
+  const Ints low = SHIFTED(ordered[bit / 8], shift) & EVERY(some);
+  return here == bits ? low : low | (ordered[bit / 8 + 1] << here & EVERY(all ^ some));
+}
+
+INLINE void unpack_codes(int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
   const uint8_t *p = source->data;
   const Stride stride = source->stride;
-  if (BLOCK * b == group->next) next_group(type, matrix, first, group);
-  out->scales[0] = group->scale;
-  out->minima[0] = (Floats)group->zero;
-  if (type == CODES4) {
-    Ints packed[4];
-    columns(p, stride, packed);
-    for (int i = 0; i < 4; i++) {
-      out->weights[2 * i] = LOW(packed[i]);
-      out->weights[2 * i + 1] = LOW(SHIFTED(packed[i], 4));
+  if (BLOCK * b == groups->next_column) next_group(type, matrix, first, groups);
+  out->scales[0] = groups->scale;
+  out->minima[0] = (Floats)groups->zero;
+  if (shares_bytes(type)) {
+    const int bits = bits_of(type);
+    Ints ordered[8];
+    ordered_block(bits, p, stride, BLOCK * (b + 1) == matrix->num_columns, ordered);
+    UNROLLED
+    for (int i = 0; i < 8; i++) {
+      out->weights[i] = codes_at(bits, ordered, bits * i);
+      if (type == FLOAT4) out->weights[i] = looked_up(MXFP4_TABLE, out->weights[i]) ^ all_ints((int32_t)SIGNED_AS);
     }
   } else {
     const Ints turned = all_ints((int32_t)(matrix->is_unsigned ? SIGNED_AS ^ 0x80808080u : SIGNED_AS));
@@ -388,13 +484,13 @@ INLINE Source source_of(int type, const Matrix *matrix, Stride stride, int64_t f
 /* Unpack the `j`-th block of the run that begins with block `b`, and ask for the same of the rows behind these: they are far apart, so
    that the processor does not guess that they come next, and the product would wait for memory in every block. */
 INLINE void unpack_ahead(
-    int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, int j, Group *group, Fetched *fetched, Block *out) {
+    int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, int j, Groups *groups, Fetched *fetched, Block *out) {
   const Format format = format_of(type);
   const int64_t at = b / format.num_blocks * format.num_bytes, begin = LANES * format.num_bytes * j / format.num_blocks;
   const uint8_t *next = matrix->data + (first + LANES) * matrix->row_bytes + LANES * at;
   for (int64_t i = (begin + 63) / 64 * 64; i < begin + LANES * format.num_bytes / format.num_blocks; i += 64) __builtin_prefetch(next + i, 0, 3);
   if (format.has_zeros) {
-    unpack_codes(type, matrix, source, first, b, group, out);
+    unpack_codes(type, matrix, source, first, b, groups, out);
   } else {
     unpack(type, source->data, source->stride, j, fetched, out);
   }
@@ -409,7 +505,8 @@ INLINE void multiply_type(
   const Stride stride = stride_of(matrix->row_bytes);
   uint8_t spare[LANES][4 * RUN_WORDS];
   Fetched fetched;
-  Group group = {0};
+  Groups groups;
+  groups.next = groups.end = groups.next_column = 0;
   if (x->num_rows == 1) { /* blocks stay in registers */
     Floats sum = all_floats(0.0f);
     for (int64_t b = 0; b < num_blocks; b += length) {
@@ -418,7 +515,7 @@ INLINE void multiply_type(
       for (int j = 0; j < length; j++) {
         Block block;
         if (b + j >= num_blocks) break;
-        unpack_ahead(type, matrix, &source, first, b, j, &group, &fetched, &block);
+        unpack_ahead(type, matrix, &source, first, b, j, &groups, &fetched, &block);
         accumulate(type, 1, &block, b + j, 1, x, 0, &sum);
       }
     }
@@ -435,7 +532,7 @@ INLINE void multiply_type(
       UNROLLED
       for (int j = 0; j < length; j++) {
         if (b + j >= num_blocks) break;
-        unpack_ahead(type, matrix, &source, first, b, j, &group, &fetched, blocks + b - at + j);
+        unpack_ahead(type, matrix, &source, first, b, j, &groups, &fetched, blocks + b - at + j);
       }
     }
     for (; row + 4 <= x->num_rows; row += 4) accumulate(type, 4, blocks, at, count, x, row, sums + row);
@@ -448,7 +545,7 @@ static void multiply(const Matrix *matrix, int64_t first, int64_t fresh, const A
   switch (matrix->type) {
 #define CASE(type) case type: multiply_type(type, matrix, first, fresh, x, output, scratch); return;
     CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4)
-    CASE(CODES4) CASE(CODES8)
+    CASE(CODES2) CASE(CODES3) CASE(CODES4) CASE(CODES5) CASE(CODES6) CASE(CODES7) CASE(CODES8) CASE(FLOAT4) CASE(NF4)
 #undef CASE
   }
 }

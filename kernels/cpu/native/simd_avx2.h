@@ -37,15 +37,27 @@ INLINE __m256i two_rows(const uint8_t *p, Stride stride, int first) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)ROW(first))), _mm_loadu_si128((const __m128i *)ROW(first + 4)), 1);
 }
 
-/* Sixteen bytes of each row: out[i] has the i-th four of all. */
-INLINE void columns(const uint8_t *p, Stride stride, Ints *out) {
-  __m256i a = two_rows(p, stride, 0), b = two_rows(p, stride, 1), c = two_rows(p, stride, 2), d = two_rows(p, stride, 3);
+INLINE void transposed(__m256i a, __m256i b, __m256i c, __m256i d, Ints *out) {
   __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
   __m256i ab_high = _mm256_unpackhi_epi32(a, b), cd_high = _mm256_unpackhi_epi32(c, d);
   out[0] = (Ints)_mm256_unpacklo_epi64(ab, cd);
   out[1] = (Ints)_mm256_unpackhi_epi64(ab, cd);
   out[2] = (Ints)_mm256_unpacklo_epi64(ab_high, cd_high);
   out[3] = (Ints)_mm256_unpackhi_epi64(ab_high, cd_high);
+}
+
+/* Sixteen bytes of each row: out[i] has the i-th four of all. */
+INLINE void columns(const uint8_t *p, Stride stride, Ints *out) {
+  transposed(two_rows(p, stride, 0), two_rows(p, stride, 1), two_rows(p, stride, 2), two_rows(p, stride, 3), out);
+}
+
+/* The same of bytes in another order, 0 where that is 128. */
+INLINE void ordered_columns(const uint8_t *p, Stride stride, const uint8_t *order, Ints *out) {
+  const __m256i places = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)order));
+  __m256i rows[4];
+  UNROLLED
+  for (int i = 0; i < 4; i++) rows[i] = _mm256_shuffle_epi8(two_rows(p, stride, i), places);
+  transposed(rows[0], rows[1], rows[2], rows[3], out);
 }
 
 INLINE Floats from_halves(Ints low_halves) {

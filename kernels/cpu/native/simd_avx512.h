@@ -33,15 +33,27 @@ INLINE __m512i four_rows(const uint8_t *p, Stride stride, int first) {
   return _mm512_inserti32x4(rows, _mm_loadu_si128((const __m128i *)ROW(first + 12)), 3);
 }
 
-/* Sixteen bytes of each row: out[i] has the i-th four of all. */
-INLINE void columns(const uint8_t *p, Stride stride, Ints *out) {
-  __m512i a = four_rows(p, stride, 0), b = four_rows(p, stride, 1), c = four_rows(p, stride, 2), d = four_rows(p, stride, 3);
+INLINE void transposed(__m512i a, __m512i b, __m512i c, __m512i d, Ints *out) {
   __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
   __m512i ab_high = _mm512_unpackhi_epi32(a, b), cd_high = _mm512_unpackhi_epi32(c, d);
   out[0] = (Ints)_mm512_unpacklo_epi64(ab, cd);
   out[1] = (Ints)_mm512_unpackhi_epi64(ab, cd);
   out[2] = (Ints)_mm512_unpacklo_epi64(ab_high, cd_high);
   out[3] = (Ints)_mm512_unpackhi_epi64(ab_high, cd_high);
+}
+
+/* Sixteen bytes of each row: out[i] has the i-th four of all. */
+INLINE void columns(const uint8_t *p, Stride stride, Ints *out) {
+  transposed(four_rows(p, stride, 0), four_rows(p, stride, 1), four_rows(p, stride, 2), four_rows(p, stride, 3), out);
+}
+
+/* The same of bytes in another order, 0 where that is 128. */
+INLINE void ordered_columns(const uint8_t *p, Stride stride, const uint8_t *order, Ints *out) {
+  const __m512i places = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)order));
+  __m512i rows[4];
+  UNROLLED
+  for (int i = 0; i < 4; i++) rows[i] = _mm512_shuffle_epi8(four_rows(p, stride, i), places);
+  transposed(rows[0], rows[1], rows[2], rows[3], out);
 }
 
 INLINE Floats from_halves(Ints low_halves) {

@@ -20,15 +20,25 @@ INLINE Ints four_bits_apart(Ints bits) { return ((bits & all_ints(15)) * all_int
 
 INLINE Ints looked_up(const int8_t *table, Ints nibbles) { return (Ints)vqtbl1q_s8(vld1q_s8(table), (uint8x16_t)nibbles); }
 
-/* Sixteen bytes of each row: out[i] has the i-th four of all. */
-INLINE void columns(const uint8_t *p, Stride stride, Ints *out) {
-  int32x4_t a = (int32x4_t)vld1q_u8(ROW(0)), b = (int32x4_t)vld1q_u8(ROW(1)), c = (int32x4_t)vld1q_u8(ROW(2)), d = (int32x4_t)vld1q_u8(ROW(3));
+INLINE void transposed(uint8x16_t first, uint8x16_t second, uint8x16_t third, uint8x16_t fourth, Ints *out) {
+  int32x4_t a = (int32x4_t)first, b = (int32x4_t)second, c = (int32x4_t)third, d = (int32x4_t)fourth;
   int64x2_t ab = (int64x2_t)vzip1q_s32(a, b), cd = (int64x2_t)vzip1q_s32(c, d);
   int64x2_t ab_high = (int64x2_t)vzip2q_s32(a, b), cd_high = (int64x2_t)vzip2q_s32(c, d);
   out[0] = (Ints)vzip1q_s64(ab, cd);
   out[1] = (Ints)vzip2q_s64(ab, cd);
   out[2] = (Ints)vzip1q_s64(ab_high, cd_high);
   out[3] = (Ints)vzip2q_s64(ab_high, cd_high);
+}
+
+/* Sixteen bytes of each row: out[i] has the i-th four of all. */
+INLINE void columns(const uint8_t *p, Stride stride, Ints *out) { transposed(vld1q_u8(ROW(0)), vld1q_u8(ROW(1)), vld1q_u8(ROW(2)), vld1q_u8(ROW(3)), out); }
+
+/* The same of bytes in another order, 0 where that is 128. */
+INLINE void ordered_columns(const uint8_t *p, Stride stride, const uint8_t *order, Ints *out) {
+  const uint8x16_t places = vld1q_u8(order);
+  uint8x16_t rows[4];
+  for (int i = 0; i < 4; i++) rows[i] = vqtbl1q_u8(vld1q_u8(ROW(i)), places);
+  transposed(rows[0], rows[1], rows[2], rows[3], out);
 }
 
 INLINE Floats from_halves(Ints low_halves) { return (Floats)vcvt_f32_f16((float16x4_t)vmovn_u32((uint32x4_t)low_halves)); }
