@@ -19,7 +19,8 @@ from ..quantized.rounding import Rounding
 from .library import TYPES, Matrix
 
 CODES = {  # names in `TYPES`
-    **{f"uint{bits}": f"CODES{bits}" for bits in range(2, 9)}, "int8": "CODES8", "float4": "FLOAT4", "nf4": "NF4", "float8": "FLOAT8",
+    **{f"uint{bits}": f"CODES{bits}" for bits in range(2, 9)},
+    "int8": "CODES8", "float4": "FLOAT4", "nf4": "NF4", "float8": "FLOAT8",
 }  # fmt: skip
 TABLES = ("float4", "nf4")  # codes that have neither zero points nor inputs on a grid
 SCALES = {  # names in `TYPES`
@@ -67,10 +68,12 @@ class Codes(NamedTuple):
 
 def fits(matrix: Scaled, rounding: Rounding | None) -> bool:
     """Whether compiled code multiplies by the matrix, whose input is rounded so."""
-    is_integer = matrix.type.name != "float8"
-    if matrix.type.name not in CODES or matrix.scales.dtype not in SCALES or (is_integer and matrix.num_rows < LANES):
+    name, is_integer = matrix.type.name, matrix.type.name != "float8"
+    if name not in CODES or matrix.scales.dtype not in SCALES:
         return False
-    if (is_integer and matrix.data.shape[1] < VECTOR) or (matrix.type.name in TABLES and not (rounding is None and matrix.zeros is None)):
+    if is_integer and (matrix.num_rows < LANES or matrix.data.shape[1] < VECTOR):
+        return False
+    if name in TABLES and not (rounding is None and matrix.zeros is None):
         return False
     width = BLOCK if is_integer else LANES
     has_groups = matrix.num_columns % width == 0 and (matrix.block[1] >= matrix.num_columns or matrix.block[1] % width == 0)

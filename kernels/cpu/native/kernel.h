@@ -31,6 +31,10 @@ typedef struct {
 #define SHIFTED(v, n) ((Ints)((Words)(v) >> (n)))
 typedef uint32_t Words __attribute__((vector_size(4 * LANES)));
 
+#define INTEGER_TYPES \
+  CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4) \
+  CASE(CODES2) CASE(CODES3) CASE(CODES4) CASE(CODES5) CASE(CODES6) CASE(CODES7) CASE(CODES8) CASE(FLOAT4) CASE(NF4)
+
 INLINE Format format_of(int type) {
   static const Format formats[NUM_INTEGER_TYPES] = {
     [Q4_0] = {18, 1, 1, 0, 0, 8},  [Q4_1] = {20, 1, 1, 1, 0, 0}, [Q5_0] = {22, 1, 1, 0, 0, 16},
@@ -496,6 +500,26 @@ INLINE void unpack_ahead(
   }
 }
 
+INLINE void unpack_run_of(int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
+  const int64_t num_blocks = matrix->num_columns / BLOCK;
+  Fetched fetched;
+  UNROLLED
+  for (int j = 0; j < run_length(type); j++) {
+    if (b + j >= num_blocks) break;
+    unpack_ahead(type, matrix, source, first, b, j, groups, &fetched, out + j);
+  }
+}
+
+/* All blocks of the run that begins with block `b`. */
+static __attribute__((noinline)) void unpack_run(
+    const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
+  switch (matrix->type) {
+#define CASE(type) case type: unpack_run_of(type, matrix, source, first, b, groups, out); return;
+    INTEGER_TYPES
+#undef CASE
+  }
+}
+
 /* See InstructionSet.multiply. */
 INLINE void multiply_type(
     int type, const Matrix *matrix, int64_t first, int64_t fresh, const Activations *given, const Output *output, float *scratch) {
@@ -504,11 +528,11 @@ INLINE void multiply_type(
   const int skipped = (int)(fresh - first), length = run_length(type);
   const Stride stride = stride_of(matrix->row_bytes);
   uint8_t spare[LANES][4 * RUN_WORDS];
-  Fetched fetched;
   Groups groups;
   groups.next = groups.end = groups.next_column = 0;
   if (x->num_rows == 1) { /* blocks stay in registers */
     Floats sum = all_floats(0.0f);
+    Fetched fetched;
     for (int64_t b = 0; b < num_blocks; b += length) {
       const Source source = source_of(type, matrix, stride, first, b, spare);
       UNROLLED
@@ -529,11 +553,7 @@ INLINE void multiply_type(
     int64_t count = num_blocks - at < BLOCKS_AT_ONCE ? num_blocks - at : BLOCKS_AT_ONCE, row = 0;
     for (int64_t b = at; b < at + count; b += length) {
       const Source source = source_of(type, matrix, stride, first, b, spare);
-      UNROLLED
-      for (int j = 0; j < length; j++) {
-        if (b + j >= num_blocks) break;
-        unpack_ahead(type, matrix, &source, first, b, j, &groups, &fetched, blocks + b - at + j);
-      }
+      unpack_run(matrix, &source, first, b, &groups, blocks + b - at);
     }
     for (; row + 4 <= x->num_rows; row += 4) accumulate(type, 4, blocks, at, count, x, row, sums + row);
     for (; row < x->num_rows; row++) accumulate(type, 1, blocks, at, count, x, row, sums + row);
@@ -544,8 +564,7 @@ INLINE void multiply_type(
 static void multiply(const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch) {
   switch (matrix->type) {
 #define CASE(type) case type: multiply_type(type, matrix, first, fresh, x, output, scratch); return;
-    CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4)
-    CASE(CODES2) CASE(CODES3) CASE(CODES4) CASE(CODES5) CASE(CODES6) CASE(CODES7) CASE(CODES8) CASE(FLOAT4) CASE(NF4)
+    INTEGER_TYPES
 #undef CASE
   }
 }
@@ -721,23 +740,22 @@ static void multiply_floats(const Matrix *matrix, int64_t first, int64_t count, 
   }
 }
 
-INLINE void read_blocks(int type, const uint8_t *data, int64_t num_columns, float factor, float *out) {
-  const Format format = format_of(type);
-  const int64_t num_blocks = num_columns / BLOCK, length = run_length(type);
+static void read_blocks(const Matrix *matrix, int64_t row, float factor, float *out) {
+  const Format format = format_of(matrix->type);
+  const int64_t num_blocks = matrix->num_columns / BLOCK, length = run_length(matrix->type);
+  const uint8_t *data = matrix->data + row * matrix->row_bytes;
   for (int64_t b = 0; b < num_blocks; b += length) {
     const int64_t count = num_blocks - b < length ? num_blocks - b : length;
     uint8_t run[4 * RUN_WORDS];
-    Fetched fetched;
+    Block blocks[16];
     __builtin_memcpy(run, data + b / format.num_blocks * format.num_bytes, (size_t)(count / format.num_blocks * format.num_bytes));
-    UNROLLED
-    for (int j = 0; j < length; j++) {
-      Block block;
-      if (j >= count) break;
-      unpack(type, run, stride_of(0), j, &fetched, &block); /* the same in all lanes */
+    const Source source = {run, stride_of(0)}; /* the same in all lanes */
+    unpack_run(matrix, &source, row, b, NULL, blocks);
+    for (const Block *block = blocks; block < blocks + count; block++) {
       for (int column = 0; column < BLOCK; column++, out++) {
-        const int group = format.groups == 1 ? 0 : column / 16, byte = block.weights[column / 4][0] >> column % 4 * 8 & 255;
-        float weight = block.scales[group][0] * (float)(format.is_signed && SIGNED_OFFSET == 0 ? (int8_t)byte : byte - format.offset);
-        *out = (format.has_minima ? weight + block.minima[group][0] : weight) * factor;
+        const int group = format.groups == 1 ? 0 : column / 16, byte = block->weights[column / 4][0] >> column % 4 * 8 & 255;
+        float weight = block->scales[group][0] * (float)(format.is_signed && SIGNED_OFFSET == 0 ? (int8_t)byte : byte - format.offset);
+        *out = (format.has_minima ? weight + block->minima[group][0] : weight) * factor;
       }
     }
   }
@@ -747,12 +765,10 @@ INLINE void read_blocks(int type, const uint8_t *data, int64_t num_columns, floa
 static void read_row(const Matrix *matrix, int64_t row, float factor, float *out) {
   const uint8_t *data = matrix->data + row * matrix->row_bytes;
   switch (matrix->type) {
-#define CASE(type) case type: read_blocks(type, data, matrix->num_columns, factor, out); return;
-    CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4)
-#undef CASE
 #define CASE(type) case type: for (int64_t i = 0; i < matrix->num_columns; i++) out[i] = one_float(type, data + i * width_of(type)) * factor; return;
     CASE(F32) CASE(F16) CASE(BF16)
 #undef CASE
+    default: read_blocks(matrix, row, factor, out);
   }
 }
 
