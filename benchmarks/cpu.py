@@ -230,7 +230,10 @@ def compared(path: Path, threads: int, rounds: int) -> dict[str, dict[str, float
 # ---- random weights of Qwen3-0.6B's shape
 
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, INNER, VOCABULARY = 1024, 28, 16, 8, 128, 3072, 151_936
-HALVES = {"Q4_0": (0,), "Q4_1": (0, 2), "Q8_0": (0,), "Q4_K": (0, 2), "Q6_K": (208,)}  # where blocks have float16
+HALVES = {  # where blocks have float16
+    "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2),
+    "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,),
+}  # fmt: skip
 
 
 def write_shape(path: Path, kind: str) -> None:
@@ -286,15 +289,19 @@ def write_shape(path: Path, kind: str) -> None:
 
 
 def random_rows(rng: np.random.Generator, kind: str, rows: int, row_bytes: int) -> NDArray[np.uint8]:
-    """Rows of blocks whose numbers are small: their float16 are around 0.001."""
-    if kind == "BF16":
-        numbers = (rng.standard_normal((rows, row_bytes // 2), dtype=np.float32) * 0.02).view(np.uint32) >> 16
-        return numbers.astype(np.uint16).view(np.uint8)
+    """Rows of blocks whose numbers are small: their float16 are around 0.001; of MXFP4 the exponents are."""
+    if kind in ("BF16", "F16", "F32"):
+        numbers = rng.standard_normal((rows, row_bytes // (4 if kind == "F32" else 2)), dtype=np.float32) * np.float32(0.02)
+        if kind == "BF16":
+            return (numbers.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+        return numbers.astype(np.float16 if kind == "F16" else np.float32).view(np.uint8)
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     size = GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]
     blocks = rng.integers(0, 256, (rows, row_bytes // size, size), dtype=np.uint8)
-    for begin in HALVES[kind]:
+    if kind == "MXFP4":
+        blocks[..., 0] = 119
+    for begin in HALVES.get(kind, ()):
         blocks[..., begin : begin + 2] = np.frombuffer(np.float16(0.0002 if kind.endswith("K") else 0.001).tobytes(), np.uint8)
     return blocks.reshape(rows, row_bytes)
 
@@ -320,9 +327,8 @@ def files(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Path
         path.unlink()
 
 
-def environment(threads: int) -> dict[str, Any]:
-    """Versions, processor and its flags."""
-    names = ("numpy", "torch", "xllamacpp")
+def environment(threads: int, names: tuple[str, ...] = ("numpy", "torch", "xllamacpp")) -> dict[str, Any]:
+    """Versions of packages, processor and its flags."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     of = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines}
     flags = [flag for flag in of.get("flags", "").split() if flag.startswith(("avx", "fma", "f16c", "amx"))]

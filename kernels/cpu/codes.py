@@ -1,8 +1,8 @@
 """Matrices of codes with scales beside them (`kernels/quantized/codes.py`) as the compiled products read them: where they lie.
 
-Integers of 4 and 8 bits are multiplied by activations of 8 bits, as blocks are; where a checkpoint rounds inputs to int8, on its
-grid.
-Small floats (e4m3) are multiplied by activations as they are, or on the grid of floats that a checkpoint calls for.
+Integers of 2 to 8 bits are multiplied by activations of 8 bits, as blocks are; where a checkpoint rounds inputs to int8, on its
+grid. Codes that stand for numbers of a table (e2m1, NF4) are looked up as integers: e2m1 doubled, NF4 rounded to 16 bits.
+Small floats of 8 bits (e4m3) are multiplied by activations as they are, or on the grid of floats that a checkpoint calls for.
 """
 
 from __future__ import annotations
@@ -18,10 +18,17 @@ from ..quantized.codes import Scaled
 from ..quantized.rounding import Rounding
 from .library import TYPES, Matrix
 
-CODES = {"uint4": "CODES4", "uint8": "CODES8", "int8": "CODES8", "float8": "FLOAT8"}  # names in `TYPES`
-SCALES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}  # names in `TYPES`
+CODES = {  # names in `TYPES`
+    **{f"uint{bits}": f"CODES{bits}" for bits in range(2, 9)},
+    "int8": "CODES8", "float4": "FLOAT4", "nf4": "NF4", "float8": "FLOAT8",
+}  # fmt: skip
+TABLES = ("float4", "nf4")  # codes that have neither zero points nor inputs on a grid
+SCALES = {  # names in `TYPES`
+    torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float8_e8m0fnu: "EXPONENT8",
+}  # fmt: skip
 GRIDS = {None: 0, "int8": 1, "float8": 2}  # as native/products.h numbers them
 BLOCK, LANES = 32, 16  # columns that are rounded together; of a vector of numbers
+VECTOR = 16  # bytes of a row that are read together
 
 
 class Input(ctypes.Structure):
@@ -61,8 +68,12 @@ class Codes(NamedTuple):
 
 def fits(matrix: Scaled, rounding: Rounding | None) -> bool:
     """Whether compiled code multiplies by the matrix, whose input is rounded so."""
-    is_integer = matrix.type.name != "float8"
-    if matrix.type.name not in CODES or matrix.scales.dtype not in SCALES or (is_integer and matrix.num_rows < LANES):
+    name, is_integer = matrix.type.name, matrix.type.name != "float8"
+    if name not in CODES or matrix.scales.dtype not in SCALES:
+        return False
+    if is_integer and (matrix.num_rows < LANES or matrix.data.shape[1] < VECTOR):
+        return False
+    if name in TABLES and not (rounding is None and matrix.zeros is None):
         return False
     width = BLOCK if is_integer else LANES
     has_groups = matrix.num_columns % width == 0 and (matrix.block[1] >= matrix.num_columns or matrix.block[1] % width == 0)

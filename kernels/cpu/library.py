@@ -32,8 +32,9 @@ SHIPPED = Path(__file__).with_name("products" + str(sysconfig.get_config_var("EX
 
 
 TYPES = (
-    "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4", "CODES4", "CODES8",
-    "F32", "F16", "BF16", "FLOAT8",
+    "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4",
+    "CODES2", "CODES3", "CODES4", "CODES5", "CODES6", "CODES7", "CODES8", "FLOAT4", "NF4",
+    "F32", "F16", "BF16", "FLOAT8", "EXPONENT8",
 )  # fmt: skip - in the order of native/products.h
 
 

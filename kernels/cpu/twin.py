@@ -89,6 +89,12 @@ def multiply_codes(given: Floats | Rounded, matrix: Codes) -> Floats:
     return _multiply_integers(given, Integral(quants, matrix.scales.repeat(matrix.group, axis=1)[:, :num_columns:BLOCK], None))
 
 
+def of_table(name: str, numbers: Floats, scales: Floats) -> tuple[Integers, Floats]:
+    """Codes that stand for numbers of a table, "float4" or "nf4", as integers, and the scales of these."""
+    factor = {"float4": 2, "nf4": 32512}[name]  # halves are whole then; the second is 127 * 256: two tables of bytes
+    return np.rint(numbers.astype(np.float64) * factor).astype(np.int64), scales * (np.float32(1) / np.float32(factor))
+
+
 def on_int8_grid(x: Floats, group: int, scale: float | None = None) -> Rounded:
     """`kernels/quantized/rounding.py`, a scale for each BLOCK."""
     rounded, scales = np.zeros_like(x), np.zeros_like(x)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -111,6 +113,30 @@ def test_a_row_does_not_depend_on_rows_or_threads_beside_it(name: str) -> None:
 def test_rows_of_numbers_have_any_width(name: str, columns: int, instructions: str) -> None:
     packed, x = blocks(name, 7, columns), torch.randn(5, columns)
     assert same(cpu.Product([packed])(x), twin.multiply(x.numpy(), name, packed.data.numpy()))
+
+
+def at_the_end_of_memory(data: torch.Tensor) -> torch.Tensor:
+    """The same, with nothing that may be read behind it."""
+    page = mmap.PAGESIZE
+    size = -(-data.nbytes // page) * page
+    memory = mmap.mmap(-1, size + page)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(begin + size), ctypes.c_size_t(page), 0) == 0
+    copy = torch.frombuffer(memory, dtype=torch.uint8, count=data.numel(), offset=size - data.nbytes).view(data.shape)
+    copy.copy_(data)
+    return copy
+
+
+@needs_library
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is protected by a call of Linux")
+@pytest.mark.parametrize("columns", [32, 96, 576, 608])
+@pytest.mark.parametrize("name", [name for name, kind in BLOCK_TYPES.items() if kind.num_weights == 32])
+def test_blocks_that_end_within_a_vector_are_the_twins_and_nothing_is_read_behind_them(name: str, columns: int, instructions: str) -> None:
+    packed = blocks(name, 35, columns)
+    packed = Packed(packed.type, at_the_end_of_memory(packed.data))
+    for num_rows in (1, 5):
+        x = torch.randn(num_rows, columns, generator=torch.Generator().manual_seed(0))
+        assert same(cpu.Product([packed])(x), twin.multiply(x.numpy(), name, packed.data.numpy()))
 
 
 @needs_library

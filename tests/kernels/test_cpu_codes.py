@@ -18,10 +18,12 @@ from maskwright.kernels.quantized.codes import CODE_TYPES, Scaled
 from maskwright.kernels.quantized.rounding import Rounding
 from maskwright.kernels.quantized.scaled_reference import codes_of, values_of
 
-from .test_cpu import INSTRUCTIONS, activations, blocks, same
+from .test_cpu import INSTRUCTIONS, activations, at_the_end_of_memory, blocks, same
 
 needs_library = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
-COLUMNS, NAMES, INTEGERS = 256, ("uint4", "uint8", "int8", "float8"), ("uint4", "uint8", "int8")
+COLUMNS, TABLES = 256, ("float4", "nf4")
+INTEGERS = (*(f"uint{bits}" for bits in range(2, 9)), "int8")
+NAMES = (*INTEGERS, "float8", *TABLES)
 BLOCKS = ((1, 32), (1, 64), (1, 96), (1, COLUMNS), (16, 128), (100, COLUMNS))  # the last: one scale for all
 
 
@@ -60,8 +62,11 @@ def expected(matrix: Scaled, x: torch.Tensor, rounding: Rounding | None = None) 
     if matrix.type.name == "float8":
         numbers = given if rounding is None else rounding(torch.from_numpy(given)).numpy()
         return twin.multiply_codes(numbers, twin.Codes(values, scales, np.zeros(scales.shape, np.int64), matrix.block[1]))
-    zeros = np.full(scales.shape, matrix.type.middle) if matrix.zeros is None else matrix.zeros.numpy()[rows]
     rounded = twin.rounded(given)
+    if matrix.type.name in TABLES:
+        numbers, of_numbers = twin.of_table(matrix.type.name, values, scales)
+        return twin.multiply_codes(rounded, twin.Codes(numbers, of_numbers, np.zeros(scales.shape, np.int64), matrix.block[1]))
+    zeros = np.full(scales.shape, matrix.type.middle) if matrix.zeros is None else matrix.zeros.numpy()[rows]
     if rounding is not None:
         scale = None if rounding.scale is None else rounding.scale.item()
         rounded = twin.on_int8_grid(given, COLUMNS if rounding.group is None else rounding.group, scale)
@@ -84,6 +89,40 @@ def test_a_product_is_its_twin_bit_by_bit(name: str, block: tuple[int, int], num
 def test_scales_of_16_bits_zero_points_and_orders_are_read(name: str, dtype: torch.dtype, instructions: str) -> None:
     matrix, x = codes(name, 20, (1, 32), has_zeros=name in INTEGERS, dtype=dtype, ordered=False), activations(3, COLUMNS)
     assert same(cpu.Product([matrix])(x), expected(matrix, x))
+
+
+@needs_library
+@pytest.mark.parametrize("name", TABLES)
+def test_scales_may_be_powers_of_two(name: str, instructions: str) -> None:
+    """Among them the smallest, which is subnormal, and the one that is no number."""
+    matrix, x = codes(name, 20, (1, 32)), activations(3, COLUMNS)
+    exponents = np.random.default_rng(0).integers(100, 130, matrix.scales.shape, dtype=np.uint8)
+    exponents[3, 2], exponents[5, 1] = 0, 255
+    matrix = replace(matrix, scales=torch.from_numpy(exponents).view(torch.float8_e8m0fnu))
+    found = cpu.Product([matrix])(x)
+    with np.errstate(invalid="ignore"):
+        wanted = expected(matrix, x)
+    is_number = np.isfinite(wanted)
+    assert not is_number[:, 5].any() and is_number[:, :5].all() and is_number[:, 6:].all()
+    assert same(torch.where(torch.from_numpy(is_number), found, 0.0), np.where(is_number, wanted, np.float32(0)))
+    assert found[:, 5].isnan().all()
+
+
+@needs_library
+@pytest.mark.parametrize("columns", [32, 64, 96, 160])
+@pytest.mark.parametrize("name", [name for name in NAMES if CODE_TYPES[name].bits < 8])
+def test_nothing_is_read_behind_codes_that_share_bytes(name: str, columns: int, instructions: str) -> None:
+    kind, rng, x = CODE_TYPES[name], np.random.default_rng(0), activations(2, COLUMNS)[:, :columns]
+    data = torch.from_numpy(rng.integers(0, 256, (21, kind.row_bytes(columns)), dtype=np.uint8))
+    wide = torch.zeros(21, kind.row_bytes(COLUMNS), dtype=torch.uint8)
+    matrix = Scaled(kind, at_the_end_of_memory(data), torch.rand(21, columns // 32), columns, (1, 32))
+    assert cpu.can_multiply(matrix) == (data.shape[1] >= 16)
+    if cpu.can_multiply(matrix):
+        wide[:, : data.shape[1]] = data
+        scales = torch.nn.functional.pad(matrix.scales, (0, (COLUMNS - columns) // 32))
+        filled = replace(matrix, data=wide, scales=scales, num_columns=COLUMNS)
+        given = torch.nn.functional.pad(x, (0, COLUMNS - columns))
+        assert same(cpu.Product([matrix])(x), expected(filled, given))
 
 
 ROUNDINGS = {
@@ -175,11 +214,14 @@ def test_a_code_that_is_no_number_is_seen(code: int, instructions: str) -> None:
 
 
 def test_what_is_multiplied_otherwise() -> None:
-    """Other codes, groups that part blocks, few rows, other grids."""
+    """Codes of one bit, narrow rows, groups that part blocks, few rows, other grids, tables with zero points or grids."""
     ones = torch.ones(20, 1)
-    for kind in ("uint3", "nf4", "float4"):
-        data = torch.zeros(20, CODE_TYPES[kind].row_bytes(COLUMNS), dtype=torch.uint8)
-        assert not cpu.can_multiply(Scaled(CODE_TYPES[kind], data, ones, COLUMNS, (1, COLUMNS)))
+    for kind, columns in (("uint1", COLUMNS), ("uint3", 32), ("uint2", 32)):
+        data = torch.zeros(20, CODE_TYPES[kind].row_bytes(columns), dtype=torch.uint8)
+        assert not cpu.can_multiply(Scaled(CODE_TYPES[kind], data, ones, columns, (1, columns)))
+    for name in TABLES:
+        assert not cpu.can_multiply(codes(name, 20), Rounding("int8"))
+        assert not cpu.can_multiply(codes(name, 20, has_zeros=True))
     assert not cpu.can_multiply(codes("uint4", 20, (1, 40)))
     assert not cpu.can_multiply(codes("uint4", 15))
     assert cpu.can_multiply(codes("float8", 3, (1, 16))) and not cpu.can_multiply(codes("float8", 3, (1, 8)))

@@ -1,15 +1,15 @@
 /* What lies between the products of a decoder layer, for one instruction set: included behind kernel.h. All numbers are float32. */
 
-static inline Floats loaded(const float *p) {
+INLINE Floats loaded(const float *p) {
   Floats values;
   __builtin_memcpy(&values, p, sizeof values);
   return values;
 }
 
-static inline void stored(float *p, Floats values) { __builtin_memcpy(p, &values, sizeof values); }
+INLINE void stored(float *p, Floats values) { __builtin_memcpy(p, &values, sizeof values); }
 
 /* e to the power of x, to 2 units of the last place; 0 for x below -87. */
-static inline Floats exponential(Floats x) {
+INLINE Floats exponential(Floats x) {
   const Floats low = all_floats(-87.0f), high = all_floats(88.0f), magic = all_floats(12582912.0f);
   Ints is_low = x < low;
   x = (Floats)((~is_low & (Ints)x) | (is_low & (Ints)low));
@@ -30,7 +30,7 @@ static inline Floats exponential(Floats x) {
 }
 
 /* x / sqrt(mean of squares + eps) * weight; `width` is a multiple of 16. */
-static inline void normalize(const float *x, const float *weight, float eps, int64_t width, float *out) {
+INLINE void normalize(const float *x, const float *weight, float eps, int64_t width, float *out) {
   Floats squares[PARTIAL];
   for (int p = 0; p < PARTIAL; p++) squares[p] = all_floats(0.0f);
   for (int64_t i = 0; i < width; i += 16) {
@@ -51,18 +51,18 @@ static void add_and_normalize(const float *hidden, const float *delta, const flo
   normalize(hidden, weight, eps, width, out);
 }
 
-static inline Floats reciprocal_of_one_plus(Floats x) { return all_floats(1.0f) / (all_floats(1.0f) + x); }
+INLINE Floats reciprocal_of_one_plus(Floats x) { return all_floats(1.0f) / (all_floats(1.0f) + x); }
 
-static inline Floats silu(Floats x) { return x * reciprocal_of_one_plus(exponential(-x)); }
+INLINE Floats silu(Floats x) { return x * reciprocal_of_one_plus(exponential(-x)); }
 
 /* x * (1 + tanh(y)) / 2, where y is sqrt(2 / pi) * (x + 0.044715 x^3). */
-static inline Floats gelu_tanh(Floats x) {
+INLINE Floats gelu_tanh(Floats x) {
   Floats twice = x * fused(x * x, all_floats(1.5957691216f * 0.044715f), all_floats(1.5957691216f));
   return x * reciprocal_of_one_plus(exponential(-twice));
 }
 
 /* x * (1 + erf(x / sqrt(2))) / 2; erf to 1.5e-7, by 7.1.26 of Abramowitz and Stegun. */
-static inline Floats gelu(Floats x) {
+INLINE Floats gelu(Floats x) {
   Floats size = (Floats)((Ints)x & all_ints(0x7FFFFFFF)) * all_floats(0.70710678f);
   Floats t = all_floats(1.0f) / fused(size, all_floats(0.3275911f), all_floats(1.0f));
   Floats y = all_floats(1.061405429f);
@@ -76,7 +76,7 @@ static inline Floats gelu(Floats x) {
   return x * all_floats(0.5f) * twice;
 }
 
-static inline __attribute__((always_inline)) Floats activated(int activation, Floats x) {
+INLINE Floats activated(int activation, Floats x) {
   return activation == SILU ? silu(x) : activation == GELU_TANH ? gelu_tanh(x) : gelu(x);
 }
 
@@ -111,7 +111,7 @@ static void turn_head(const float *head, const float *norm, float eps, const flo
 #define TOKENS (LANES == 16 ? 4 : 2)  /* whose keys are read side by side */
 
 /* Scores of LANES tokens, whose keys are at `offsets`: a few tokens at a time, each of which is read once for all heads. */
-static inline __attribute__((always_inline)) void score(
+INLINE void score(
     int type, int heads, const float *query, const uint8_t *keys, const int64_t *offsets, int64_t width, float scale, float (*out)[PIECE]) {
   const int size = width_of(type);
   Floats sums[HEADS][LANES];
@@ -141,7 +141,7 @@ static inline __attribute__((always_inline)) void score(
 }
 
 /* Scores become weights. Returns their sum; *most is the largest score. */
-static inline float weigh(float *scores, int64_t num_tokens, float *most) {
+INLINE float weigh(float *scores, int64_t num_tokens, float *most) {
   *most = -__builtin_inff();
   for (int64_t i = 0; i < num_tokens; i++) *most = scores[i] > *most ? scores[i] : *most;
   for (int64_t i = num_tokens; i % LANES; i++) scores[i] = -__builtin_inff();
@@ -155,7 +155,7 @@ static inline float weigh(float *scores, int64_t num_tokens, float *most) {
 }
 
 /* Add values times weights of a few tokens to `parts` vectors of the sums of some heads. */
-static inline __attribute__((always_inline)) void add_values(
+INLINE void add_values(
     int type, int heads, int parts, const uint8_t *values, const int64_t *offsets, int64_t num_tokens, float (*weights)[PIECE], float *out, int64_t stride) {
   const int size = width_of(type);
   Floats sums[HEADS][PARTS];
@@ -185,7 +185,7 @@ static inline __attribute__((always_inline)) void add_values(
   }
 }
 
-static inline __attribute__((always_inline)) void add_all_values(
+INLINE void add_all_values(
     int type, int heads, const uint8_t *values, const int64_t *offsets, int64_t num_tokens, int64_t width, float (*weights)[PIECE], float *out) {
   int64_t d = 0;
   for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(type, heads, PARTS, values + width_of(type) * d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
@@ -201,7 +201,7 @@ static inline __attribute__((always_inline)) void add_all_values(
   }
 
 /* Memory is read in order: a few tokens with all their heads, then the next. */
-static inline __attribute__((always_inline)) void attend_type(
+INLINE void attend_type(
     int type, const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
   const int64_t width = call->head_dim, size = call->block_size, num_tokens = last - first, group = call->heads_per_kv_head;
   const int64_t num_heads = call->num_kv_heads * group, stride = 2 + width;

@@ -26,36 +26,83 @@ typedef struct {
   int has_minima, is_signed, offset, has_zeros;
 } Format;
 
-#define UNROLLED _Pragma("GCC unroll 16") /* so that arrays of vectors stay in registers */
 #define EVERY(byte) all_ints((int32_t)((byte) * 0x01010101u))
 #define LOW(v) ((v) & EVERY(15))
 #define SHIFTED(v, n) ((Ints)((Words)(v) >> (n)))
 typedef uint32_t Words __attribute__((vector_size(4 * LANES)));
 
-static inline __attribute__((always_inline)) void nibbles(const uint8_t *p, int64_t stride, Block *out) {
-  Ints packed[4];
-  columns(p, stride, packed);
+#define INTEGER_TYPES \
+  CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4) \
+  CASE(CODES2) CASE(CODES3) CASE(CODES4) CASE(CODES5) CASE(CODES6) CASE(CODES7) CASE(CODES8) CASE(FLOAT4) CASE(NF4)
+
+INLINE Format format_of(int type) {
+  static const Format formats[NUM_INTEGER_TYPES] = {
+    [Q4_0] = {18, 1, 1, 0, 0, 8},  [Q4_1] = {20, 1, 1, 1, 0, 0}, [Q5_0] = {22, 1, 1, 0, 0, 16},
+    [Q5_1] = {24, 1, 1, 1, 0, 0},  [Q8_0] = {34, 1, 1, 0, 1, SIGNED_OFFSET}, [Q2_K] = {84, 8, 2, 1, 0, 0},
+    [Q3_K] = {110, 8, 2, 0, 0, 4}, [Q4_K] = {144, 8, 1, 1, 0, 0}, [Q5_K] = {176, 8, 1, 1, 0, 0},
+    [Q6_K] = {210, 8, 2, 0, 0, 32}, [IQ4_NL] = {18, 1, 1, 0, 1, SIGNED_OFFSET}, [MXFP4] = {17, 1, 1, 0, 1, SIGNED_OFFSET},
+    [CODES2] = {8, 1, 1, 0, 0, 0, 1}, [CODES3] = {12, 1, 1, 0, 0, 0, 1}, [CODES4] = {16, 1, 1, 0, 0, 0, 1}, [CODES5] = {20, 1, 1, 0, 0, 0, 1},
+    [CODES6] = {24, 1, 1, 0, 0, 0, 1}, [CODES7] = {28, 1, 1, 0, 0, 0, 1}, [CODES8] = {32, 1, 1, 0, 1, 0, 1},
+    [FLOAT4] = {16, 1, 1, 0, 1, 0, 1}, [NF4] = {16, 1, 1, 0, 1, 0, 1},
+  };
+  return formats[type];
+}
+
+/* Of types whose scales are beside the codes. */
+INLINE int bits_of(int type) { return (int)(format_of(type).num_bytes / 4); }
+
+/* Blocks of 32 columns in a run, of as many bytes as vectors of 16 have, where the type allows it. */
+INLINE int run_length(int type) {
+  const Format format = format_of(type);
+  if (format.num_blocks > 1 || format.has_zeros) return format.num_blocks;
+  const int64_t size = format.num_bytes; /* no loop: what follows is unrolled by this number */
+  return size % 16 == 0 ? 1 : size % 8 == 0 ? 2 : size % 4 == 0 ? 4 : size % 2 == 0 ? 8 : 16;
+}
+
+/* Blocks are unpacked in runs of so many bytes that vectors of 16 bytes hold them whole: `words` are what the run has of each row, transposed,
+   as far as the blocks that were asked for reach. */
+#define RUN_WORDS 68 /* of the longest run */
+typedef struct {
+  Ints words[RUN_WORDS];
+  Floats scales[8], minima[8];
+} Fetched;
+
+/* Words that begin at any byte of a run. */
+INLINE Ints word_at(const Fetched *run, int byte) {
+  const Ints *words = run->words + byte / 4;
+  const int shift = byte % 4 * 8;
+  return shift == 0 ? words[0] : SHIFTED(words[0], shift) | words[1] << (32 - shift);
+}
+
+INLINE Floats half_at(const Fetched *run, int byte) {
+  const Ints word = run->words[byte / 4];
+  return from_halves(byte % 4 == 0 ? word & all_ints(0xFFFF) : SHIFTED(word, 16));
+}
+
+/* Thirty-two codes of 4 bits: those of the low halves of 16 bytes, then those of the high ones. */
+INLINE void nibbles(const Fetched *run, int byte, Block *out) {
+  UNROLLED
   for (int i = 0; i < 4; i++) {
-    out->weights[i] = LOW(packed[i]);
-    out->weights[i + 4] = LOW(SHIFTED(packed[i], 4));
+    const Ints packed = word_at(run, byte + 4 * i);
+    out->weights[i] = LOW(packed);
+    out->weights[i + 4] = LOW(SHIFTED(packed, 4));
   }
 }
 
-static inline __attribute__((always_inline)) void looked_up_nibbles(const uint8_t *p, int64_t stride, const int8_t *table, Block *out) {
-  nibbles(p, stride, out);
+INLINE void looked_up_nibbles(const Fetched *run, int byte, const int8_t *table, Block *out) {
+  nibbles(run, byte, out);
+  UNROLLED
   for (int i = 0; i < 8; i++) out->weights[i] = looked_up(table, out->weights[i]) ^ all_ints((int32_t)SIGNED_AS);
 }
 
-static inline __attribute__((always_inline)) void fifth_bits(const uint8_t *p, int64_t stride, Block *out) {
-  Ints high = words(p, stride);
-  for (int i = 0; i < 8; i++) {
-    Ints bits = SHIFTED(high, 4 * i) & all_ints(15); /* spread over four bytes by a product */
-    out->weights[i] |= (bits * all_ints(0x00204081) & EVERY(1)) << 4;
-  }
+INLINE void fifth_bits(const Fetched *run, int byte, Block *out) {
+  const Ints high = word_at(run, byte);
+  UNROLLED
+  for (int i = 0; i < 8; i++) out->weights[i] |= four_bits_apart(SHIFTED(high, 4 * i)) << 4;
 }
 
 /* Six-bit scales and minima of Q4_K and Q5_K: `word` has the second to fourth four bytes of the header. */
-static inline __attribute__((always_inline)) void six_bits(const Ints *word, int j, Ints *scale, Ints *minimum) {
+INLINE void six_bits(const Ints *word, int j, Ints *scale, Ints *minimum) {
   if (j < 4) {
     *scale = SHIFTED(word[1], 8 * j) & all_ints(63);
     *minimum = SHIFTED(word[2], 8 * j) & all_ints(63);
@@ -66,168 +113,173 @@ static inline __attribute__((always_inline)) void six_bits(const Ints *word, int
   }
 }
 
-static inline __attribute__((always_inline)) void k_scales(const uint8_t *p, int64_t stride, Block *out) {
-  Ints word[4], scale, minimum;
-  columns(p, stride, word);
-  Floats factor = from_halves(word[0] & all_ints(0xFFFF)), least = -from_halves(SHIFTED(word[0], 16));
+INLINE void k_scales(Fetched *run) {
+  const Ints *word = run->words;
+  Ints scale, minimum;
+  const Floats factor = from_halves(word[0] & all_ints(0xFFFF)), least = -from_halves(SHIFTED(word[0], 16));
+  UNROLLED
   for (int j = 0; j < 8; j++) {
     six_bits(word, j, &scale, &minimum);
-    out[j].scales[0] = factor * floats_of(scale);
-    out[j].minima[0] = least * floats_of(minimum);
+    run->scales[j] = factor * floats_of(scale);
+    run->minima[j] = least * floats_of(minimum);
   }
 }
 
 static const int8_t IQ4_NL_TABLE[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 static const int8_t MXFP4_TABLE[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-static inline Ints byte_of(const Ints *vectors, int i) { return SHIFTED(vectors[i / 4], i % 4 * 8) & all_ints(255); }
-static inline Ints signed_byte_of(const Ints *vectors, int i) { return (vectors[i / 4] << (24 - i % 4 * 8)) >> 24; }
+INLINE Ints byte_of(const Ints *vectors, int i) { return SHIFTED(vectors[i / 4], i % 4 * 8) & all_ints(255); }
+INLINE Ints signed_byte_of(const Ints *vectors, int i) { return (vectors[i / 4] << (24 - i % 4 * 8)) >> 24; }
 
-static inline __attribute__((always_inline)) void unpack(int type, const uint8_t *p, int64_t stride, Block *out) {
+/* Sixteen bytes of a run, from `byte` on. */
+INLINE void fetch(const uint8_t *p, Stride stride, int byte, Fetched *run) { columns(p + byte, stride, run->words + byte / 4); }
+
+/* What of a block of 256 is needed from its `j`-th 32 columns on. */
+INLINE void fetch_of_256(int type, const uint8_t *p, Stride stride, int j, Fetched *run) {
+  const int half = j / 4;
+  switch (type) {
+    case Q4_K: case Q5_K: {
+      const int codes = type == Q4_K ? 16 : 48;
+      if (j == 0) {
+        for (int byte = 0; byte < codes; byte += 16) fetch(p, stride, byte, run);
+        k_scales(run);
+      }
+      if (j % 2 == 0) fetch(p, stride, codes + 16 * j, run), fetch(p, stride, codes + 16 + 16 * j, run);
+      return;
+    }
+    case Q6_K:
+      if (j == 0) {
+        fetch(p, stride, 192, run);
+        run->scales[0] = halves(p + 208, stride);
+      }
+      if (j % 4 == 0) fetch(p, stride, 128 + 32 * half, run), fetch(p, stride, 144 + 32 * half, run);
+      if (j % 4 < 2) fetch(p, stride, 64 * half + 32 * (j % 4), run), fetch(p, stride, 64 * half + 32 * (j % 4) + 16, run);
+      return;
+    case Q2_K:
+      if (j == 0) {
+        fetch(p, stride, 0, run);
+        run->scales[0] = halves(p + 80, stride), run->minima[0] = -halves(p + 82, stride);
+      }
+      if (j % 4 == 0) fetch(p, stride, 16 + 32 * half, run), fetch(p, stride, 32 + 32 * half, run);
+      return;
+    case Q3_K:
+      if (j == 0) {
+        fetch(p, stride, 0, run), fetch(p, stride, 16, run);
+        columns(p + 94, stride, run->words + 24); /* two bytes, then twelve of scales and the factor */
+        run->scales[0] = from_halves(SHIFTED(run->words[27], 16));
+        for (int i = 24; i < 27; i++) run->words[i] = SHIFTED(run->words[i], 16) | run->words[i + 1] << 16;
+      }
+      if (j % 4 == 0) fetch(p, stride, 32 + 32 * half, run), fetch(p, stride, 48 + 32 * half, run);
+      return;
+  }
+}
+
+/* The `j`-th 32 columns of the run at `p`; those before were unpacked before. */
+INLINE void unpack(int type, const uint8_t *p, Stride stride, int j, Fetched *run, Block *out) {
+  const Format format = format_of(type);
+  const int at = (int)(j * format.num_bytes); /* of types whose blocks have 32 columns */
+  const Ints *words = run->words;
+  if (format.num_blocks == 1) {
+    for (int byte = (at + 15) / 16 * 16; byte < at + format.num_bytes; byte += 16) fetch(p, stride, byte, run);
+  } else {
+    fetch_of_256(type, p, stride, j, run);
+  }
   switch (type) {
     case Q4_0:
-      nibbles(p + 2, stride, out);
-      out->scales[0] = halves(p, stride);
+      nibbles(run, at + 2, out);
+      out->scales[0] = half_at(run, at);
       return;
     case Q4_1:
-      nibbles(p + 4, stride, out);
-      out->scales[0] = halves(p, stride);
-      out->minima[0] = halves(p + 2, stride);
+      nibbles(run, at + 4, out);
+      out->scales[0] = half_at(run, at);
+      out->minima[0] = half_at(run, at + 2);
       return;
     case Q5_0:
-      nibbles(p + 6, stride, out);
-      fifth_bits(p + 2, stride, out);
-      out->scales[0] = halves(p, stride);
+      nibbles(run, at + 6, out);
+      fifth_bits(run, at + 2, out);
+      out->scales[0] = half_at(run, at);
       return;
     case Q5_1:
-      nibbles(p + 8, stride, out);
-      fifth_bits(p + 4, stride, out);
-      out->scales[0] = halves(p, stride);
-      out->minima[0] = halves(p + 2, stride);
+      nibbles(run, at + 8, out);
+      fifth_bits(run, at + 4, out);
+      out->scales[0] = half_at(run, at);
+      out->minima[0] = half_at(run, at + 2);
       return;
     case Q8_0:
-      columns(p + 2, stride, out->weights);
-      columns(p + 18, stride, out->weights + 4);
-      for (int i = 0; i < 8; i++) out->weights[i] ^= all_ints((int32_t)SIGNED_AS);
-      out->scales[0] = halves(p, stride);
+      UNROLLED
+      for (int i = 0; i < 8; i++) out->weights[i] = word_at(run, at + 2 + 4 * i) ^ all_ints((int32_t)SIGNED_AS);
+      out->scales[0] = half_at(run, at);
       return;
     case IQ4_NL:
-      looked_up_nibbles(p + 2, stride, IQ4_NL_TABLE, out);
-      out->scales[0] = halves(p, stride);
+      looked_up_nibbles(run, at + 2, IQ4_NL_TABLE, out);
+      out->scales[0] = half_at(run, at);
       return;
     case MXFP4: {
-      looked_up_nibbles(p + 1, stride, MXFP4_TABLE, out);
-      Ints exponent = bytes(p, stride); /* of half a power of two; 0 and 1 are too small to be normal numbers */
-      Ints is_small = exponent < all_ints(2);
+      looked_up_nibbles(run, at + 1, MXFP4_TABLE, out);
+      const Ints exponent = byte_of(words, at); /* of half a power of two; 0 and 1 are too small to be normal numbers */
+      const Ints is_small = exponent < all_ints(2);
       out->scales[0] = (Floats)((is_small & (all_ints(0x00200000) << (exponent & all_ints(1)))) | (~is_small & (exponent - 1) << 23));
       return;
     }
-    case Q4_K:
-      k_scales(p, stride, out);
-      for (int pair = 0; pair < 4; pair++) {
-        Ints packed[8];
-        columns(p + 16 + 32 * pair, stride, packed);
-        columns(p + 32 + 32 * pair, stride, packed + 4);
-        for (int i = 0; i < 8; i++) {
-          out[2 * pair].weights[i] = LOW(packed[i]);
-          out[2 * pair + 1].weights[i] = LOW(SHIFTED(packed[i], 4));
-        }
+    case Q4_K: case Q5_K: {
+      const Ints *packed = words + (type == Q4_K ? 4 : 12) + j / 2 * 8, *high = words + 4;
+      UNROLLED
+      for (int i = 0; i < 8; i++) {
+        out->weights[i] = LOW(SHIFTED(packed[i], j % 2 * 4));
+        if (type == Q5_K) out->weights[i] |= (j < 4 ? high[i] << (4 - j) : SHIFTED(high[i], j - 4)) & EVERY(16);
       }
-      return;
-    case Q5_K: {
-      Ints high[8];
-      k_scales(p, stride, out);
-      columns(p + 16, stride, high);
-      columns(p + 32, stride, high + 4);
-      for (int pair = 0; pair < 4; pair++) {
-        Ints packed[8];
-        columns(p + 48 + 32 * pair, stride, packed);
-        columns(p + 64 + 32 * pair, stride, packed + 4);
-        for (int i = 0; i < 8; i++) {
-          out[2 * pair].weights[i] = LOW(packed[i]) | (SHIFTED(high[i], 2 * pair) & EVERY(1)) << 4;
-          out[2 * pair + 1].weights[i] = LOW(SHIFTED(packed[i], 4)) | (SHIFTED(high[i], 2 * pair + 1) & EVERY(1)) << 4;
-        }
-      }
+      out->scales[0] = run->scales[j];
+      out->minima[0] = run->minima[j];
       return;
     }
     case Q6_K: {
-      Ints scales[4];
-      Floats factor = halves(p + 208, stride);
-      columns(p + 192, stride, scales);
-      for (int half = 0; half < 2; half++) {
-        Ints low[16], high[8];
-        for (int i = 0; i < 4; i++) columns(p + 64 * half + 16 * i, stride, low + 4 * i);
-        for (int i = 0; i < 2; i++) columns(p + 128 + 32 * half + 16 * i, stride, high + 4 * i);
-        for (int quarter = 0; quarter < 4; quarter++) {
-          Block *block = out + 4 * half + quarter;
-          for (int i = 0; i < 8; i++) {
-            Ints top = (SHIFTED(high[i], 2 * quarter) & EVERY(3)) << 4;
-            block->weights[i] = LOW(SHIFTED(low[i + quarter % 2 * 8], quarter / 2 * 4)) | top;
-          }
-          for (int g = 0; g < 2; g++) block->scales[g] = factor * floats_of(signed_byte_of(scales, 8 * half + 2 * quarter + g));
-        }
+      const int half = j / 4, quarter = j % 4;
+      const Ints *low = words + 16 * half + quarter % 2 * 8, *high = words + 32 + 8 * half;
+      UNROLLED
+      for (int i = 0; i < 8; i++) {
+        const Ints top = quarter < 2 ? high[i] << (4 - 2 * quarter) : SHIFTED(high[i], 2 * quarter - 4);
+        out->weights[i] = LOW(SHIFTED(low[i], quarter / 2 * 4)) | (top & EVERY(48));
       }
+      for (int g = 0; g < 2; g++) out->scales[g] = run->scales[0] * floats_of(signed_byte_of(words + 48, 2 * j + g));
       return;
     }
     case Q2_K: {
-      Ints scales[4];
-      Floats factor = halves(p + 80, stride), least = -halves(p + 82, stride);
-      columns(p, stride, scales);
-      for (int j = 0; j < 8; j++) {
-        Ints packed[8];
-        columns(p + 16 + j / 4 * 32, stride, packed);
-        columns(p + 32 + j / 4 * 32, stride, packed + 4);
-        for (int i = 0; i < 8; i++) out[j].weights[i] = SHIFTED(packed[i], j % 4 * 2) & EVERY(3);
-        for (int g = 0; g < 2; g++) {
-          Ints both = byte_of(scales, 2 * j + g);
-          out[j].scales[g] = factor * floats_of(both & 15);
-          out[j].minima[g] = least * floats_of(SHIFTED(both, 4));
-        }
+      UNROLLED
+      for (int i = 0; i < 8; i++) out->weights[i] = SHIFTED(words[4 + j / 4 * 8 + i], j % 4 * 2) & EVERY(3);
+      for (int g = 0; g < 2; g++) {
+        const Ints both = byte_of(words, 2 * j + g);
+        out->scales[g] = run->scales[0] * floats_of(both & 15);
+        out->minima[g] = run->minima[0] * floats_of(SHIFTED(both, 4));
       }
       return;
     }
     case Q3_K: {
-      Ints is_high[8], low[2], high;
-      Floats factor = halves(p + 108, stride);
-      columns(p, stride, is_high);
-      columns(p + 16, stride, is_high + 4);
-      low[0] = words(p + 96, stride), low[1] = words(p + 100, stride), high = words(p + 104, stride);
-      for (int j = 0; j < 8; j++) {
-        Ints packed[8];
-        columns(p + 32 + j / 4 * 32, stride, packed);
-        columns(p + 48 + j / 4 * 32, stride, packed + 4);
-        for (int i = 0; i < 8; i++) {
-          out[j].weights[i] = (SHIFTED(packed[i], j % 4 * 2) & EVERY(3)) | (SHIFTED(is_high[i], j) & EVERY(1)) << 2;
-        }
-        for (int g = 0; g < 2; g++) {
-          int group = 2 * j + g;
-          Ints first = SHIFTED(byte_of(low, group % 8), group / 8 * 4) & 15;
-          Ints rest = SHIFTED(byte_of(&high, group % 4), group / 4 * 2) & 3;
-          out[j].scales[g] = factor * floats_of((first | rest << 4) - 32);
-        }
+      UNROLLED
+      for (int i = 0; i < 8; i++) {
+        const Ints top = j < 3 ? words[i] << (2 - j) : SHIFTED(words[i], j - 2);
+        out->weights[i] = (SHIFTED(words[8 + j / 4 * 8 + i], j % 4 * 2) & EVERY(3)) | (top & EVERY(4));
+      }
+      for (int g = 0; g < 2; g++) {
+        const int group = 2 * j + g;
+        const Ints first = SHIFTED(byte_of(words + 24, group % 8), group / 8 * 4) & 15;
+        const Ints rest = SHIFTED(byte_of(words + 26, group % 4), group / 4 * 2) & 3;
+        out->scales[g] = run->scales[0] * floats_of((first | rest << 4) - 32);
       }
       return;
     }
   }
 }
 
-static inline __attribute__((always_inline)) Format format_of(int type) {
-  static const Format formats[NUM_INTEGER_TYPES] = {
-    [Q4_0] = {18, 1, 1, 0, 0, 8},  [Q4_1] = {20, 1, 1, 1, 0, 0}, [Q5_0] = {22, 1, 1, 0, 0, 16},
-    [Q5_1] = {24, 1, 1, 1, 0, 0},  [Q8_0] = {34, 1, 1, 0, 1, SIGNED_OFFSET}, [Q2_K] = {84, 8, 2, 1, 0, 0},
-    [Q3_K] = {110, 8, 2, 0, 0, 4}, [Q4_K] = {144, 8, 1, 1, 0, 0}, [Q5_K] = {176, 8, 1, 1, 0, 0},
-    [Q6_K] = {210, 8, 2, 0, 0, 32}, [IQ4_NL] = {18, 1, 1, 0, 1, SIGNED_OFFSET}, [MXFP4] = {17, 1, 1, 0, 1, SIGNED_OFFSET},
-    [CODES4] = {16, 1, 1, 0, 0, 0, 1}, [CODES8] = {32, 1, 1, 0, 1, 0, 1},
-  };
-  return formats[type];
-}
+/* The numbers of NF4 times 32512, which are 256 * high + low: rounded to 16 bits, as close as a scale of float16 is. */
+static const int8_t NF4_HIGH[16] = {-127, -88, -67, -50, -36, -23, -12, 0, 10, 20, 31, 43, 56, 71, 92, 127};
+static const int8_t NF4_LOW[16] = {0, -107, 81, -40, -32, -119, 112, 0, 27, 112, 66, -22, -8, 116, -47, 0};
 
 /* Add `num_blocks` blocks, the first of which is that of column 32 * at, times TILE rows of x from `row` on to their sums. */
-static inline __attribute__((always_inline)) void accumulate(
+INLINE void accumulate(
     int type, int tile, const Block *blocks, int64_t at, int64_t num_blocks, const Activations *x, int64_t row, Floats *sums) {
   const Format format = format_of(type);
   const int64_t all = x->num_columns / BLOCK;
-  const int32_t *quants = (const int32_t *)((type == CODES4 ? x->pairs : x->quants) + row * x->num_columns + BLOCK * at);
+  const int32_t *quants = (const int32_t *)((shares_bytes(type) ? x->turned : x->quants) + row * x->num_columns + BLOCK * at);
   const float *scales = x->scales + row * all + at;
   const int32_t *totals = x->sums + 2 * (row * all + at);
   Floats y[4];
@@ -238,23 +290,29 @@ static inline __attribute__((always_inline)) void accumulate(
     UNROLLED
     for (int g = 0; g < format.groups; g++) {
       const int begin = 4 * g, end = format.groups == 1 ? 8 : begin + 4;
-      Ints exact[4];
+      Ints exact[4], high[4]; /* of NF4 */
       UNROLLED
       for (int i = 0; i < tile; i++) {
         const int32_t *two = totals + 2 * (i * all + b);
         const int32_t sum = format.groups == 1 ? two[0] + two[1] : two[g];
         exact[i] = format.has_zeros ? (Ints)block->minima[0] * all_ints(-sum) : all_ints(-format.offset * sum);
+        high[i] = exact[i];
       }
       UNROLLED
       for (int k = begin; k < end; k++) {
+        const Ints weights = type == NF4 ? looked_up(NF4_LOW, block->weights[k]) ^ all_ints((int32_t)SIGNED_AS) : block->weights[k];
+        const Ints more = type == NF4 ? looked_up(NF4_HIGH, block->weights[k]) ^ all_ints((int32_t)SIGNED_AS) : weights;
         UNROLLED
         for (int i = 0; i < tile; i++) {
           Ints four = all_ints(quants[i * all * 8 + 8 * b + k]);
-          exact[i] = type == CODES8     ? dot_bytes(exact[i], block->weights[k], four)
-                     : format.is_signed ? dot_signed(exact[i], block->weights[k], four)
-                                        : dot(exact[i], block->weights[k], four);
+          exact[i] = type == CODES8     ? dot_bytes(exact[i], weights, four)
+                     : format.is_signed ? dot_signed(exact[i], weights, four)
+                                        : dot(exact[i], weights, four);
+          if (type == NF4) high[i] = dot_signed(high[i], more, four);
         }
       }
+      UNROLLED
+      for (int i = 0; type == NF4 && i < tile; i++) exact[i] += high[i] << 8;
       UNROLLED
       for (int i = 0; i < tile; i++) {
         float scale = scales[i * all + b];
@@ -271,7 +329,7 @@ static inline __attribute__((always_inline)) void accumulate(
   for (int i = 0; i < tile; i++) sums[i] = y[i];
 }
 
-static inline void write_lanes(const Output *output, int64_t row, int64_t column, int skipped, Floats values) {
+INLINE void write_lanes(const Output *output, int64_t row, int64_t column, int skipped, Floats values) {
   float *to = output->data + row * output->stride;
   if (output->places == NULL && skipped == 0) {
     __builtin_memcpy(to + column, &values, sizeof values);
@@ -280,77 +338,210 @@ static inline void write_lanes(const Output *output, int64_t row, int64_t column
   for (int lane = skipped; lane < LANES; lane++) to[output->places == NULL ? column + lane : output->places[column + lane]] = values[lane];
 }
 
-/* Of a group of columns of LANES rows of codes. */
+/* Where a run is read from. */
 typedef struct {
-  Floats scale;
+  const uint8_t *data;
+  Stride stride;
+} Source;
+
+/* What is beside the codes of LANES rows: of the groups of columns from `begin` to `end`. */
+#define GROUPS 16
+typedef struct {
+  Floats scales[GROUPS];
+  Ints zeros[GROUPS];
+  int64_t begin, end, next, next_column; /* of the group that comes next: its number, and the column with which it begins */
+  Floats scale; /* of the group that is here */
   Ints zero;
-  int64_t next; /* column with which the next group begins */
-} Group;
+} Groups;
 
-/* Scales at `p`, each `stride` bytes behind that of the row before. */
-static inline __attribute__((always_inline)) Floats scales_at(int type, const uint8_t *p, int64_t stride) {
-  return type == F32 ? (Floats)words(p, stride) : type == F16 ? halves(p, stride) : (Floats)(shorts(p, stride) << 16);
-}
-
-static inline __attribute__((always_inline)) void next_group(int type, const Matrix *matrix, int64_t first, Group *group) {
-  const int64_t number = group->next / matrix->group;
-  group->scale = scales_at(matrix->scale_type, matrix->scales + first * matrix->scale_row + number * matrix->scale_group, matrix->scale_row);
-  group->zero = all_ints(type == CODES4 ? 8 : 0);
-  if (matrix->zeros != NULL) {
-    group->zero = bytes(matrix->zeros + first * matrix->zero_row + number * matrix->zero_group, matrix->zero_row);
-    if (type == CODES8) group->zero = ((group->zero ^ all_ints(matrix->is_unsigned ? 128 : 0)) << 24) >> 24;
+/* Scales in the lowest bits of lanes. */
+INLINE Floats scales_of(int type, Ints lowest) {
+  if (type == EXPONENT8) {
+    const Ints exponent = lowest & all_ints(255), is_other = (exponent == all_ints(0)) | (exponent == all_ints(255)); /* subnormal; no number */
+    return (Floats)(exponent << 23 | (is_other & all_ints(0x00400000)));
   }
-  if (type == CODES8) group->zero += SIGNED_OFFSET;
-  group->next += matrix->group;
+  return type == F32 ? (Floats)lowest : type == F16 ? from_halves(lowest & all_ints(0xFFFF)) : (Floats)(lowest << 16);
 }
 
-static inline __attribute__((always_inline)) void unpack_codes(int type, const Matrix *matrix, int64_t first, int64_t b, Group *group, Block *out) {
-  const uint8_t *p = matrix->data + first * matrix->row_bytes + b * format_of(type).num_bytes;
-  if (BLOCK * b == group->next) next_group(type, matrix, first, group);
-  out->scales[0] = group->scale;
-  out->minima[0] = (Floats)group->zero;
-  if (type == CODES4) {
-    Ints packed[4];
-    columns(p, matrix->row_bytes, packed);
-    for (int i = 0; i < 4; i++) {
-      out->weights[2 * i] = LOW(packed[i]);
-      out->weights[2 * i + 1] = LOW(SHIFTED(packed[i], 4));
+/* Numbers of `size` bytes that lie beside rows, of some groups, in the lowest bits of lanes; those of a row may be apart, or the same for all. */
+static void read_beside(const uint8_t *p, int64_t row_bytes, int64_t step, int64_t num_groups, int size, int64_t begin, int64_t end, Ints *out) {
+  const Stride stride = stride_of(row_bytes);
+  if (step != size || row_bytes < num_groups * size || num_groups * size < 16) {
+    for (int64_t i = begin; i < end; i++) {
+      const uint8_t *at = p + i * step;
+      out[i - begin] = size == 4 ? words(at, stride) : size == 2 ? shorts(at, stride) : bytes(at, stride);
+    }
+    return;
+  }
+  Ints some[4];
+  for (int64_t i = begin, last = 0, first = 0; i < end; i++) {
+    if (i >= last) {
+      first = i < num_groups - 16 / size ? i : num_groups - 16 / size, last = first + 16 / size;
+      columns(p + first * size, stride, some);
+    }
+    const int byte = (int)(i - first) * size;
+    out[i - begin] = SHIFTED(some[byte / 4], byte % 4 * 8);
+  }
+}
+
+/* What codes count from where no zero point is stored, as they are multiplied. */
+INLINE int middle_of(int type) { return type == CODES8 ? 0 : format_of(type).is_signed ? SIGNED_OFFSET : 1 << (bits_of(type) - 1); }
+
+static __attribute__((noinline)) void read_groups(int type, const Matrix *matrix, int64_t first, Groups *groups) {
+  const int64_t count = (matrix->num_columns + matrix->group - 1) / matrix->group, begin = groups->next;
+  const int64_t end = begin + GROUPS < count ? begin + GROUPS : count;
+  const int scale_type = matrix->scale_type, size = scale_type == F32 ? 4 : scale_type == EXPONENT8 ? 1 : 2;
+  const float factor = type == FLOAT4 ? 0.5f : type == NF4 ? 1.0f / 32512.0f : 1.0f; /* of what tables hold */
+  Ints lowest[GROUPS];
+  groups->begin = begin, groups->end = end;
+  read_beside(matrix->scales + first * matrix->scale_row, matrix->scale_row, matrix->scale_group, count, size, begin, end, lowest);
+  for (int64_t i = 0; i < end - begin; i++) groups->scales[i] = scales_of(scale_type, lowest[i]) * all_floats(factor);
+  if (matrix->zeros != NULL) {
+    read_beside(matrix->zeros + first * matrix->zero_row, matrix->zero_row, matrix->zero_group, count, 1, begin, end, lowest);
+  }
+  for (int64_t i = 0; i < end - begin; i++) {
+    Ints zero = matrix->zeros == NULL ? all_ints(middle_of(type)) : lowest[i] & all_ints(255);
+    if (type == CODES8 && matrix->zeros != NULL) zero = ((zero ^ all_ints(matrix->is_unsigned ? 128 : 0)) << 24) >> 24;
+    groups->zeros[i] = type == CODES8 ? zero + SIGNED_OFFSET : zero;
+  }
+}
+
+INLINE void next_group(int type, const Matrix *matrix, int64_t first, Groups *groups) {
+  if (groups->next == groups->end) read_groups(type, matrix, first, groups);
+  groups->scale = groups->scales[groups->next - groups->begin];
+  groups->zero = groups->zeros[groups->next - groups->begin];
+  groups->next++, groups->next_column += matrix->group;
+}
+
+/* Codes lie one behind another, the first in the lowest bits. So those of columns that are eight apart begin at the same bit of a byte, as many bytes
+   apart as codes have bits: bytes are put in the order in which lanes have four such, column t + 8m in byte m. Orders are of the 16 bytes from
+   `begin` on of a block, from the lane `first` on. */
+#define PLACE(bits, begin, t, m) \
+  ((t) < (bits) && (t) + (bits) * (m) >= (begin) && (t) + (bits) * (m) < (begin) + 16 ? (uint8_t)((t) + (bits) * (m) - (begin)) : 128)
+#define FOUR(bits, begin, t) PLACE(bits, begin, t, 0), PLACE(bits, begin, t, 1), PLACE(bits, begin, t, 2), PLACE(bits, begin, t, 3)
+#define ORDER(bits, begin, first) {FOUR(bits, begin, (first)), FOUR(bits, begin, (first) + 1), FOUR(bits, begin, (first) + 2), FOUR(bits, begin, (first) + 3)}
+#define ORDERS(bits) {{ORDER(bits, 0, 0), ORDER(bits, 0, 4)}, {ORDER(bits, 4 * (bits) - 16, 0), ORDER(bits, 4 * (bits) - 16, 4)}}
+
+/* What a block of codes has, in these orders: `out` [bits]. Of 2 and 3 bits a block has fewer than 16 bytes; behind the last of a row nothing is read. */
+INLINE void ordered_block(int bits, const uint8_t *p, Stride stride, int is_last, Ints *out) {
+  static const uint8_t orders[8][2][2][16] = {[2] = ORDERS(2), [3] = ORDERS(3), [4] = ORDERS(4), [5] = ORDERS(5), [6] = ORDERS(6), [7] = ORDERS(7)};
+  const int end = 4 * bits - 16;
+  if (bits <= 4) {
+    const int place = bits < 4 && is_last;
+    ordered_columns(p + place * end, stride, orders[bits][place][0], out);
+    return;
+  }
+  UNROLLED
+  for (int half = 0; half < 2; half++) {
+    Ints rest[4];
+    ordered_columns(p, stride, orders[bits][0][half], out + 4 * half);
+    ordered_columns(p + end, stride, orders[bits][1][half], rest);
+    UNROLLED
+    for (int i = 0; i < 4; i++) out[4 * half + i] |= rest[i];
+  }
+}
+
+/* Codes at a bit of each byte; those that do not end in it end in the bytes of the next lane. */
+INLINE Ints codes_at(int bits, const Ints *ordered, int bit) {
+  const int shift = bit % 8, here = 8 - shift < bits ? 8 - shift : bits, all = (1 << bits) - 1, some = (1 << here) - 1;
+  const Ints low = SHIFTED(ordered[bit / 8], shift) & EVERY(some);
+  return here == bits ? low : low | (ordered[bit / 8 + 1] << here & EVERY(all ^ some));
+}
+
+INLINE void unpack_codes(int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
+  const uint8_t *p = source->data;
+  const Stride stride = source->stride;
+  if (BLOCK * b == groups->next_column) next_group(type, matrix, first, groups);
+  out->scales[0] = groups->scale;
+  out->minima[0] = (Floats)groups->zero;
+  if (shares_bytes(type)) {
+    const int bits = bits_of(type);
+    Ints ordered[8];
+    ordered_block(bits, p, stride, BLOCK * (b + 1) == matrix->num_columns, ordered);
+    UNROLLED
+    for (int i = 0; i < 8; i++) {
+      out->weights[i] = codes_at(bits, ordered, bits * i);
+      if (type == FLOAT4) out->weights[i] = looked_up(MXFP4_TABLE, out->weights[i]) ^ all_ints((int32_t)SIGNED_AS);
     }
   } else {
     const Ints turned = all_ints((int32_t)(matrix->is_unsigned ? SIGNED_AS ^ 0x80808080u : SIGNED_AS));
-    columns(p, matrix->row_bytes, out->weights);
-    columns(p + 16, matrix->row_bytes, out->weights + 4);
+    columns(p, stride, out->weights);
+    columns(p + 16, stride, out->weights + 4);
     for (int i = 0; i < 8; i++) out->weights[i] ^= turned;
   }
 }
 
-/* Unpack what the file has at block `b` of the rows from `first` on, and ask for the same of the rows behind them: they are far apart, so
-   that the processor does not guess that they come next, and the product would wait for memory in every block. */
-static inline __attribute__((always_inline)) void unpack_ahead(int type, const Matrix *matrix, int64_t first, int64_t b, Group *group, Block *out) {
+/* The run of LANES rows that begins with block `b`. Where a row ends within a vector of 16 bytes the next row is read, too; behind the last
+   one there may be no memory, so that its rest is copied to `spare`. */
+INLINE Source source_of(int type, const Matrix *matrix, Stride stride, int64_t first, int64_t b, uint8_t (*spare)[4 * RUN_WORDS]) {
   const Format format = format_of(type);
-  const int64_t num_bytes = LANES * format.num_bytes, byte = b / format.num_blocks * format.num_bytes;
-  const uint8_t *data = matrix->data + first * matrix->row_bytes;
-  for (int64_t i = 0; i < num_bytes; i += 64) __builtin_prefetch(data + LANES * (matrix->row_bytes + byte) + i, 0, 3);
+  const int64_t num_blocks = matrix->num_columns / BLOCK, rest = (num_blocks - b) / format.num_blocks * format.num_bytes;
+  const uint8_t *data = matrix->data + first * matrix->row_bytes + b / format.num_blocks * format.num_bytes;
+  Source source = {data, stride};
+  if (run_length(type) > format.num_blocks && num_blocks - b < run_length(type) && first + LANES >= matrix->num_rows) {
+    for (int row = 0; row < LANES; row++) __builtin_memcpy(spare[row], data + row * matrix->row_bytes, (size_t)rest);
+    source.data = spare[0], source.stride = stride_of(sizeof *spare);
+  }
+  return source;
+}
+
+/* Unpack the `j`-th block of the run that begins with block `b`, and ask for the same of the rows behind these: they are far apart, so
+   that the processor does not guess that they come next, and the product would wait for memory in every block. */
+INLINE void unpack_ahead(
+    int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, int j, Groups *groups, Fetched *fetched, Block *out) {
+  const Format format = format_of(type);
+  const int64_t at = b / format.num_blocks * format.num_bytes, begin = LANES * format.num_bytes * j / format.num_blocks;
+  const uint8_t *next = matrix->data + (first + LANES) * matrix->row_bytes + LANES * at;
+  for (int64_t i = (begin + 63) / 64 * 64; i < begin + LANES * format.num_bytes / format.num_blocks; i += 64) __builtin_prefetch(next + i, 0, 3);
   if (format.has_zeros) {
-    unpack_codes(type, matrix, first, b, group, out);
+    unpack_codes(type, matrix, source, first, b, groups, out);
   } else {
-    unpack(type, data + byte, matrix->row_bytes, out);
+    unpack(type, source->data, source->stride, j, fetched, out);
+  }
+}
+
+INLINE void unpack_run_of(int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
+  const int64_t num_blocks = matrix->num_columns / BLOCK;
+  Fetched fetched;
+  UNROLLED
+  for (int j = 0; j < run_length(type); j++) {
+    if (b + j >= num_blocks) break;
+    unpack_ahead(type, matrix, source, first, b, j, groups, &fetched, out + j);
+  }
+}
+
+/* All blocks of the run that begins with block `b`. */
+static __attribute__((noinline)) void unpack_run(
+    const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
+  switch (matrix->type) {
+#define CASE(type) case type: unpack_run_of(type, matrix, source, first, b, groups, out); return;
+    INTEGER_TYPES
+#undef CASE
   }
 }
 
 /* See InstructionSet.multiply. */
-static inline __attribute__((always_inline)) void multiply_type(
-    int type, const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch) {
-  const Format format = format_of(type);
+INLINE void multiply_type(
+    int type, const Matrix *matrix, int64_t first, int64_t fresh, const Activations *given, const Output *output, float *scratch) {
+  const Activations rows = *given, *x = &rows; /* in registers: nothing that is written can be part of it */
   const int64_t num_blocks = matrix->num_columns / BLOCK, column = matrix->first_column + first;
-  const int skipped = (int)(fresh - first);
-  Group group = {0};
-  if (x->num_rows == 1 && format.num_blocks == 1) { /* blocks stay in registers */
+  const int skipped = (int)(fresh - first), length = run_length(type);
+  const Stride stride = stride_of(matrix->row_bytes);
+  uint8_t spare[LANES][4 * RUN_WORDS];
+  Groups groups;
+  groups.next = groups.end = groups.next_column = 0;
+  if (x->num_rows == 1) { /* blocks stay in registers */
     Floats sum = all_floats(0.0f);
-    for (int64_t b = 0; b < num_blocks; b++) {
-      Block block;
-      unpack_ahead(type, matrix, first, b, &group, &block);
-      accumulate(type, 1, &block, b, 1, x, 0, &sum);
+    Fetched fetched;
+    for (int64_t b = 0; b < num_blocks; b += length) {
+      const Source source = source_of(type, matrix, stride, first, b, spare);
+      UNROLLED
+      for (int j = 0; j < length; j++) {
+        Block block;
+        if (b + j >= num_blocks) break;
+        unpack_ahead(type, matrix, &source, first, b, j, &groups, &fetched, &block);
+        accumulate(type, 1, &block, b + j, 1, x, 0, &sum);
+      }
     }
     write_lanes(output, 0, column, skipped, sum);
     return;
@@ -360,8 +551,9 @@ static inline __attribute__((always_inline)) void multiply_type(
   for (int64_t row = 0; row < x->num_rows; row++) sums[row] = all_floats(0.0f);
   for (int64_t at = 0; at < num_blocks; at += BLOCKS_AT_ONCE) {
     int64_t count = num_blocks - at < BLOCKS_AT_ONCE ? num_blocks - at : BLOCKS_AT_ONCE, row = 0;
-    for (int64_t b = 0; b < count; b += format.num_blocks) {
-      unpack_ahead(type, matrix, first, at + b, &group, blocks + b);
+    for (int64_t b = at; b < at + count; b += length) {
+      const Source source = source_of(type, matrix, stride, first, b, spare);
+      unpack_run(matrix, &source, first, b, &groups, blocks + b - at);
     }
     for (; row + 4 <= x->num_rows; row += 4) accumulate(type, 4, blocks, at, count, x, row, sums + row);
     for (; row < x->num_rows; row++) accumulate(type, 1, blocks, at, count, x, row, sums + row);
@@ -372,8 +564,7 @@ static inline __attribute__((always_inline)) void multiply_type(
 static void multiply(const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch) {
   switch (matrix->type) {
 #define CASE(type) case type: multiply_type(type, matrix, first, fresh, x, output, scratch); return;
-    CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4)
-    CASE(CODES4) CASE(CODES8)
+    INTEGER_TYPES
 #undef CASE
   }
 }
@@ -388,7 +579,7 @@ static void multiply(const Matrix *matrix, int64_t first, int64_t fresh, const A
 #define TILE (LANES == 16 ? 4 : 1) /* of activations that they are multiplied by together */
 #define AHEAD 2                   /* as many times ROWS rows further on, memory is asked for */
 
-static inline __attribute__((always_inline)) Floats some_floats(int type, const uint8_t *p) {
+INLINE Floats some_floats(int type, const uint8_t *p) {
   if (type == F32) {
     Floats values;
     __builtin_memcpy(&values, p, sizeof values);
@@ -397,27 +588,27 @@ static inline __attribute__((always_inline)) Floats some_floats(int type, const 
   return type == F16 ? converted_halves(p) : type == BF16 ? (Floats)(extended(p) << 16) : float8(p);
 }
 
-static inline float one_float(int type, const uint8_t *p) {
+INLINE float one_float(int type, const uint8_t *p) {
   uint8_t bytes[64] = {0};
   __builtin_memcpy(bytes, p, type == F32 ? 4 : 2);
   return some_floats(type, bytes)[0];
 }
 
-static inline int width_of(int type) { return type == F32 ? 4 : type == FLOAT8 ? 1 : 2; }
+INLINE int width_of(int type) { return type == F32 ? 4 : type == FLOAT8 ? 1 : 2; }
 
 /* Of small floats: the scale of a group of a row, times what `float8` leaves out. */
-static inline Floats scale_of_row(const Matrix *matrix, int64_t row, int64_t column) {
+INLINE Floats scale_of_row(const Matrix *matrix, int64_t row, int64_t column) {
   const uint8_t *p = matrix->scales + row * matrix->scale_row + column / matrix->group * matrix->scale_group;
   float scale;
   if (matrix->scale_type == F32) {
     __builtin_memcpy(&scale, p, sizeof scale);
   } else {
-    scale = (matrix->scale_type == F16 ? halves(p, 0) : (Floats)(shorts(p, 0) << 16))[0];
+    scale = (matrix->scale_type == F16 ? halves(p, stride_of(0)) : (Floats)(shorts(p, stride_of(0)) << 16))[0];
   }
   return all_floats(scale * 256.0f);
 }
 
-static inline float total(const Floats *partial) {
+INLINE float total(const Floats *partial) {
   Floats sums[PARTIAL];
   for (int p = 0; p < PARTIAL; p++) sums[p] = partial[p];
   for (int half = PARTIAL / 2; half > 0; half /= 2) {
@@ -427,7 +618,7 @@ static inline float total(const Floats *partial) {
 }
 
 /* `rows` rows of the matrix from `first` on, which lie at `data`, times `tile` rows of x. */
-static inline __attribute__((always_inline)) void multiply_tile(
+INLINE void multiply_tile(
     int type, int rows, int tile, const uint8_t *data, const Matrix *matrix, int64_t first, const float *x, int64_t stride, float (*out)[ROWS]) {
   const int width = width_of(type);
   int64_t next = 0; /* column with which the next group of scales begins */
@@ -497,7 +688,7 @@ static void decode_float8(const Matrix *matrix, int64_t first, int64_t count, fl
   }
 }
 
-static inline __attribute__((always_inline)) void multiply_float_type(
+INLINE void multiply_float_type(
     int type, const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output) {
   for (int64_t r = 0; r < count; r += ROWS) {
     const uint8_t *data = matrix->data + (first + r) * matrix->row_bytes;
@@ -549,12 +740,18 @@ static void multiply_floats(const Matrix *matrix, int64_t first, int64_t count, 
   }
 }
 
-static inline __attribute__((always_inline)) void read_blocks(int type, const uint8_t *data, int64_t num_columns, float factor, float *out) {
-  const Format format = format_of(type);
-  for (int64_t b = 0; b < num_columns / BLOCK; b += format.num_blocks, data += format.num_bytes) {
-    Block blocks[8];
-    unpack(type, data, 0, blocks); /* the same in all lanes */
-    for (const Block *block = blocks; block < blocks + format.num_blocks; block++) {
+static void read_blocks(const Matrix *matrix, int64_t row, float factor, float *out) {
+  const Format format = format_of(matrix->type);
+  const int64_t num_blocks = matrix->num_columns / BLOCK, length = run_length(matrix->type);
+  const uint8_t *data = matrix->data + row * matrix->row_bytes;
+  for (int64_t b = 0; b < num_blocks; b += length) {
+    const int64_t count = num_blocks - b < length ? num_blocks - b : length;
+    uint8_t run[4 * RUN_WORDS];
+    Block blocks[16];
+    __builtin_memcpy(run, data + b / format.num_blocks * format.num_bytes, (size_t)(count / format.num_blocks * format.num_bytes));
+    const Source source = {run, stride_of(0)}; /* the same in all lanes */
+    unpack_run(matrix, &source, row, b, NULL, blocks);
+    for (const Block *block = blocks; block < blocks + count; block++) {
       for (int column = 0; column < BLOCK; column++, out++) {
         const int group = format.groups == 1 ? 0 : column / 16, byte = block->weights[column / 4][0] >> column % 4 * 8 & 255;
         float weight = block->scales[group][0] * (float)(format.is_signed && SIGNED_OFFSET == 0 ? (int8_t)byte : byte - format.offset);
@@ -568,12 +765,10 @@ static inline __attribute__((always_inline)) void read_blocks(int type, const ui
 static void read_row(const Matrix *matrix, int64_t row, float factor, float *out) {
   const uint8_t *data = matrix->data + row * matrix->row_bytes;
   switch (matrix->type) {
-#define CASE(type) case type: read_blocks(type, data, matrix->num_columns, factor, out); return;
-    CASE(Q4_0) CASE(Q4_1) CASE(Q5_0) CASE(Q5_1) CASE(Q8_0) CASE(Q2_K) CASE(Q3_K) CASE(Q4_K) CASE(Q5_K) CASE(Q6_K) CASE(IQ4_NL) CASE(MXFP4)
-#undef CASE
 #define CASE(type) case type: for (int64_t i = 0; i < matrix->num_columns; i++) out[i] = one_float(type, data + i * width_of(type)) * factor; return;
     CASE(F32) CASE(F16) CASE(BF16)
 #undef CASE
+    default: read_blocks(matrix, row, factor, out);
   }
 }
 

@@ -9,6 +9,39 @@
 typedef uint16_t __attribute__((aligned(1), may_alias)) Unaligned16;
 typedef uint32_t __attribute__((aligned(1), may_alias)) Unaligned32;
 
+/* Vectors stay in registers only where the functions between which they go are one. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* Bytes from each row of a matrix to those behind it. Sixteen rows have more addresses than a processor has registers; of these and two
+   bases an instruction makes them all, by factors of 1, 2 and 4. */
+typedef struct {
+  int64_t one, two, six, ten, fourteen;
+} Stride;
+
+INLINE Stride stride_of(int64_t bytes) {
+  Stride stride = {bytes, 2 * bytes, 6 * bytes, 10 * bytes, 14 * bytes};
+  /* or compilers add up sixteen addresses again */
+  __asm__("" : "+r"(stride.two), "+r"(stride.six), "+r"(stride.ten), "+r"(stride.fourteen));
+  return stride;
+}
+
+INLINE const uint8_t *row_of(const uint8_t *p, Stride stride, int row) {
+  if (row % 2 != 0) p += stride.one;
+  switch (row / 2) {
+    case 1: return p + stride.two;
+    case 2: return p + 2 * stride.two;
+    case 3: return p + stride.six;
+    case 4: return p + 4 * stride.two;
+    case 5: return p + stride.ten;
+    case 6: return p + 2 * stride.six;
+    case 7: return p + stride.fourteen;
+  }
+  return p;
+}
+
+#define ROW(i) row_of(p, stride, i)
+#define UNROLLED _Pragma("GCC unroll 16") /* so that arrays of vectors stay in registers */
+
 #define BLOCK 32 /* activations that share a scale */
 #define BLOCKS_AT_ONCE 32 /* of weights that are unpacked at a time: what stays in the nearest cache */
 
@@ -22,7 +55,7 @@ typedef struct {
   const uint8_t *scales, *zeros; /* zeros: bytes, or NULL: the middle of the codes */
   int64_t scale_row, scale_group, zero_row, zero_group; /* bytes to those of the next row, and of the next group */
   int64_t group;
-  int32_t scale_type;  /* F32, F16 or BF16 */
+  int32_t scale_type;  /* F32, F16, BF16 or EXPONENT8: of a power of two */
   int32_t is_unsigned; /* CODES8: bytes count from 128 */
 } Matrix;
 
@@ -47,7 +80,7 @@ typedef struct {
 /* Activations rounded to 8 bits, block by block: x is about scale * quants. */
 typedef struct {
   const int8_t *quants; /* [num_rows, num_columns] */
-  const int8_t *pairs;  /* the same with even columns of eight before odd ones, where a matrix has CODES4 */
+  const int8_t *turned; /* the same with columns 0, 8, 16, 24, 1, 9, ... of each block, where a matrix has codes that share bytes */
   const float *scales;  /* [num_rows, num_columns / 32] */
   const int32_t *sums;  /* [num_rows, num_columns / 16]: of sixteen quants each */
   int64_t num_rows, num_columns;
@@ -60,8 +93,9 @@ typedef struct {
 } Output;
 
 enum {
-  Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4, CODES4, CODES8,
-  NUM_INTEGER_TYPES, F32 = NUM_INTEGER_TYPES, F16, BF16, FLOAT8,
+  Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4,
+  CODES2, CODES3, CODES4, CODES5, CODES6, CODES7, CODES8, FLOAT4, NF4,
+  NUM_INTEGER_TYPES, F32 = NUM_INTEGER_TYPES, F16, BF16, FLOAT8, EXPONENT8,
 };
 
 /* Attention of one new token of each sequence to what is in the paged cache; see `attend` in between.py. */
@@ -93,6 +127,9 @@ typedef struct {
 } Turn;
 
 enum { SILU, GELU_TANH, GELU }; /* ACTIVATIONS in between.py */
+
+/* Whether codes of a type share bytes. */
+static inline int shares_bytes(int type) { return type >= CODES2 && type <= NF4 && type != CODES8; }
 
 /* One instruction set. */
 typedef struct {
