@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from .errors import ApiError
 
 HALF_PAIR = " contains half of a surrogate pair"
-EMPTY: list[Any] = [None, False, "", []]  # what asks for nothing, whatever the parameter
+EMPTY: list[Any] = [None, False, "", [], {}]  # what asks for nothing, whatever the parameter
 MOST_EXACT = 2.0**53  # below it every integer is a number of its own as a float
 STATUS = "x-maskwright"  # in the OpenAPI document: whether a parameter is honoured, ignored or refused
 
@@ -144,7 +144,7 @@ class Ignored:
     is_empty_neutral: bool = True  # whether false and the like ask for nothing
 
     def is_neutral(self, value: Any) -> bool:
-        empty = value is None or (self.is_empty_neutral and (is_empty(value) or value == {}))
+        empty = value is None or (self.is_empty_neutral and is_empty(value))
         return empty or any(same(value, each) for each in self.neutral)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import time
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .arriving import ArrivingBody
@@ -28,6 +29,7 @@ OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/openapi.jso
 FILES_PATH = "/v1/files"
 FORM_BYTES = 4096  # around a file in a form
 OPEN_FOLDER = "/playground/"
+METHODS = "GET, HEAD, POST, DELETE, OPTIONS"  # that there are paths for
 LOOK_BYTES = 1 << 20  # of a body that is looked at before it is read
 _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 
@@ -97,6 +99,9 @@ class Gate:
 
         Raises ApiError for what is refused unread, ClientGone when the client has left before it was read.
         """
+        if scope["method"] == "OPTIONS" and scope["path"].endswith("*"):  # about the server, not about one of its paths
+            await Response(status_code=204, headers={"Allow": METHODS})(scope, body, answer)
+            return
         way, client = self._giving_way, CLIENT.get()
         if way is None or scope["method"] != "POST":
             await self._app(scope, body, answer)

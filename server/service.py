@@ -122,11 +122,11 @@ class Service:
         if self.is_draining:
             return "shutting down"
         failures = self.worker.statistics.num_failures_on_end
-        if failures < FAILURES_IN_A_ROW or await self._generates():
+        if failures < FAILURES_IN_A_ROW or await self.generates():
             return None
         return f"generation fails: the last {failures} outputs ended with an error of the engine"
 
-    async def _generates(self) -> bool:
+    async def generates(self) -> bool:
         """Whether the engine gives a token within a second."""
         text_tokens = self.llm.vocabulary.text_tokens
         prompt = next((token_id,) for token_id, text in enumerate(text_tokens) if text)

@@ -67,6 +67,20 @@ class OllamaModels(BaseModel):
     models: list[OllamaModel]
 
 
+class OllamaLoadedModel(BaseModel):
+    name: str
+    model: str
+    size: int = Field(description="Bytes of the weights.")
+    size_vram: int
+    details: dict[str, Any]
+    context_length: int
+    expires_at: str
+
+
+class OllamaLoaded(BaseModel):
+    models: list[OllamaLoadedModel]
+
+
 class OllamaVersion(BaseModel):
     version: str
 

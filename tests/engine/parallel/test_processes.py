@@ -156,9 +156,11 @@ def test_a_rank_that_dies_or_stops_while_shares_are_loaded_is_told(
     assert teams[0].followers[0].process.poll() is not None
 
 
-def hang(team: Team) -> None:
-    """Have rank 1 live on, and do nothing of what it is told from now on."""
-    team.tell(Move(map(time.sleep, [1e9])))  # type: ignore[arg-type]  # whose members it asks for
+class Endless:
+    """Who reads it hangs."""
+
+    def __reduce__(self) -> Any:
+        return time.sleep, (1e9,)
 
 
 WAITED = "rank 1 lives, and has kept the others waiting for 30 s \\(rank_seconds\\); all ranks have ended: load the model again"
@@ -171,7 +173,7 @@ def test_a_rank_that_lives_and_does_not_come_to_a_sum_is_waited_for_no_longer_th
         next(stream)
         team = llm.driver._engine.runner._team  # type: ignore[attr-defined]
         team._patience._num_turns = 20  # instead of 300
-        hang(team)
+        team.tell(Move(map(time.sleep, [1e9])))  # type: ignore[arg-type]  # whose members rank 1 asks for
         *_, done = in_time(lambda: list(stream))
         assert re.fullmatch(f"RankLost: {WAITED}", done.output.error)
         assert team.followers[0].process.wait(PATIENCE) == -signal.SIGKILL
@@ -183,7 +185,7 @@ def test_a_rank_that_lives_and_does_not_get_ready_is_waited_for_no_longer_than_n
 
     def load_and_hang(team: Team) -> int:
         team._patience._num_turns = 40  # instead of 300
-        hang(team)
+        team.tell(Endless())  # type: ignore[arg-type]  # behind which rank 1 reads nothing
         return num_blocks(team)
 
     num_blocks = Team.num_blocks

@@ -48,7 +48,7 @@ def test_an_agents_request_is_answered(http: httpx.Client, agent: str) -> None:
     assert whole.status_code == 200, whole.text
 
 
-@pytest.mark.parametrize("agent", ["codex", "claude code", "openhands", "continue, chat"])
+@pytest.mark.parametrize("agent", ["codex", "codex, recorded", "claude code", "openhands", "continue, chat"])
 def test_its_tools_can_be_called(http: httpx.Client, agent: str) -> None:
     path, body = SHAPES[agent]
     choice = {"type": "any"} if "messages?" in path else "required"
