@@ -84,8 +84,7 @@ class GivingWay:
         """
         if body is not None and self._clients.has_enough(client, len(body)) and any(mark in body for mark in _MARKS):
             await self._stay_unread(client, len(body))
-        if self._waiting or self._next is not None or self._is_anybody_answered():
-            await self._gap()
+        await self._gap()
 
     @contextmanager
     def answering(self, client: str) -> Iterator[None]:

@@ -84,7 +84,8 @@ def asked_constraint(body: ConstraintBody, *, allows_grammars: bool, languages: 
     """The constraint of the output. Raises ApiError for two constraints, for what cannot be read, and for what is
     refused. languages: registered ones that a grammar may be written in, beside those that ship."""
     given = ({"response_format": body.response_format} if body.response_format is not None else {}) | body.named_constraints
-    if all(map(is_empty, given.get("structured_outputs", {0: 0}).values())):  # it asks for nothing
+    structured = given.get("structured_outputs")
+    if structured is not None and all(value is None for value in structured.values()):  # it asks for nothing
         del given["structured_outputs"]
     if given.get("response_format", {}).get("type") == "text":
         _check_members(given.pop("response_format"), "response_format", "type")

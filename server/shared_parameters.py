@@ -43,6 +43,7 @@ class SharedParameters(Body):
     )
     neutral = MappingProxyType(
         {"best_of": (1,), "n_probs": (0,), "detokenize": (True,)}
+        | dict.fromkeys(("extra_body", "extra_headers", "extra_query", "tokenization_kwargs"), ({},))
     )
 
     truncate_prompt_tokens: int | None = Field(None, ge=-1, description="The prompt's last tokens that are kept; -1: what fits.")

@@ -39,7 +39,7 @@ class OllamaLine(Captured):
     model: str
     created_at: str
     done: bool
-    done_reason: Literal["stop", "length"] | None = None
+    done_reason: Literal["stop", "length", "load", "unload"] | None = None
     total_duration: int | None = Field(None, description="Nanoseconds.")
     prompt_eval_count: int | None = None
     eval_count: int | None = None

@@ -19,13 +19,13 @@ const PERSON = { name: { type: "string", maxLength: 30 }, age: { type: "integer"
 await writeFile(schema, JSON.stringify({ type: "object", properties: PERSON, required: ["name", "age"], additionalProperties: false }));
 await writeFile(join(folder, "short.md"), "Be brief.");
 
-/** What is sent and answered; `change` may change the next body, as a model that calls tools by itself needs nobody to. */
+/** What is sent and answered. `change` changes the next body; all others call nothing: what the demonstration model would have run is anything. */
 const proxy = { sent: [], answers: [], change: null };
 const server = createServer(async (asked, answer) => {
   const pieces = [];
   for await (const piece of asked) pieces.push(piece);
   const body = pieces.length ? JSON.parse(Buffer.concat(pieces)) : null;
-  proxy.change?.(body);
+  if (body) (proxy.change ?? callingNothing)(body);
   proxy.change = null;
   proxy.sent.push(body);
   const headers = { "content-type": "application/json" };
@@ -76,6 +76,12 @@ async function codex(options, change = null) {
 const items = ({ events }, kind) => events.filter((event) => event.type === "item.completed" && event.item.type === kind).map((event) => event.item);
 const isDone = ({ events }) => assert(events.some((event) => event.type === "turn.completed"), JSON.stringify(events.at(-1)));
 const outputs = (body) => body.input.filter((item) => item.type === "function_call_output");
+
+/** Nor does it end by itself, unless it has a schema. */
+function callingNothing(body) {
+  body.tool_choice = "none";
+  if (!body.text?.format) body.regex = "[A-Z][a-z ]{20,40}[.]";
+}
 
 /** Have the model call this function with these arguments. */
 function calling(tools, choice, fixed) {
