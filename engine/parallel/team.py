@@ -113,6 +113,7 @@ class Team:
         size = config.tensor_parallel
         self._seconds, self._patience = config.rank_seconds, Patience(_SIGNS)
         self.peers = Peers(Rank(0, size))
+        self.peers.progress.settle(is_settling=False)  # while it waits, what other threads of this process do is no progress
         self.lost: str | None = None  # why nothing more can be asked of the ranks
         self._loss, self._lock = threading.Event(), threading.Lock()
         self._meeting = Path(tempfile.mkdtemp(prefix="maskwright-ranks-"))

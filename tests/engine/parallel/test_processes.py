@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,24 @@ class Endless:
         return time.sleep, (1e9,)
 
 
+@contextmanager
+def at_work() -> Iterator[None]:
+    """A block beside which another thread of this process computes, as that of a server does."""
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            sum(range(10_000))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
 WAITED = "rank 1 lives, and has kept the others waiting for 30 s \\(rank_seconds\\); all ranks have ended: load the model again"
 
 
@@ -174,7 +193,8 @@ def test_a_rank_that_lives_and_does_not_come_to_a_sum_is_waited_for_no_longer_th
         team = llm.driver._engine.runner._team  # type: ignore[attr-defined]
         team._patience._num_turns = 20  # instead of 300
         team.tell(Move(map(time.sleep, [1e9])))  # type: ignore[arg-type]  # whose members rank 1 asks for
-        *_, done = in_time(lambda: list(stream))
+        with at_work():
+            *_, done = in_time(lambda: list(stream))
         assert re.fullmatch(f"RankLost: {WAITED}", done.output.error)
         assert team.followers[0].process.wait(PATIENCE) == -signal.SIGKILL
 
