@@ -58,7 +58,7 @@ class EngineConfig(NamedOptions):
     kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
     cpu_offload_gb: float = 0.0  # of layers that stay in host memory and come to the GPU when they are needed
     tensor_parallel: int = 1  # GPUs, or processes on a CPU, that compute every layer together, each with a share of it
-    rank_seconds: float = 30.0  # without a sign of life from one of those processes, after which all of them are ended
+    rank_seconds: float = 30.0  # without a sign of life from one of those processes, or waiting for one, after which all are ended
     max_adapters: int = 8  # LoRA adapters that may be loaded at once; they take memory when they are. 0: none may
     max_adapter_rank: int = 64  # the highest rank of their matrices
     threads: int | None = None  # CPU threads of a step; None: one for a small model, else as PyTorch is set

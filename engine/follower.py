@@ -7,8 +7,10 @@ import pickle
 import queue
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from typing import Protocol
 
 import torch
 
@@ -48,9 +50,15 @@ class Voice:
             self._connection.send_bytes(buf)
 
 
-def main(connection: Connection, turn: threading.Lock) -> None:
-    """The connection to rank 0, and whose turn it is to speak on it (`follower_process.py`). When it is closed, by whatever end of
-    rank 0, this process ends at once."""
+class Beating(Protocol):
+    """What the next sign of life says."""
+
+    sign: Callable[[], bytes]
+
+
+def main(connection: Connection, turn: threading.Lock, pulse: Beating) -> None:
+    """The connection to rank 0, whose turn it is to speak on it, and what is said in between (`follower_process.py`). When it is
+    closed, by whatever end of rank 0, this process ends at once."""
     orders, voice = queue.SimpleQueue[Order](), Voice(connection, turn)
 
     def listen() -> None:
@@ -65,7 +73,11 @@ def main(connection: Connection, turn: threading.Lock) -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     try:
-        rank = FollowingRank(orders.get(), voice)
+        start = orders.get()
+        assert isinstance(start, Start), "it comes first"
+        peers = Peers(start.rank)
+        pulse.sign = peers.progress.sign
+        rank = FollowingRank(start, voice, peers)
         while True:
             rank.do(orders.get())
     except Exception as error:
@@ -79,9 +91,8 @@ class FollowingRank:
 
     _runner: ModelRunner
 
-    def __init__(self, start: Order, connection: Sending) -> None:
-        assert isinstance(start, Start), "it comes first"
-        self._connection, self._peers = connection, Peers(start.rank)
+    def __init__(self, start: Start, connection: Sending, peers: Peers) -> None:
+        self._connection, self._peers = connection, peers
         self._device = device_of_rank(start.config, start.rank.number)
         self._config = config = replace(start.config, device=str(self._device))
         self._slots = slots_of(config, start.spec)
@@ -93,9 +104,11 @@ class FollowingRank:
 
     def do(self, order: Order) -> None:
         """One thing that rank 0 asks for."""
+        progress = self._peers.progress
         if isinstance(order, Step):
             token_ids = self._peers.of_first(torch.empty(order.num_tokens, dtype=torch.int64, device=self._device))
             self._runner.compute(self._runner.batch(order.packing, token_ids))
+            progress.settle(is_settling=False)  # from now on its loops are compiled
         elif isinstance(order, Move):
             self._runner.move_blocks(list(order.transfers))
         elif isinstance(order, Measure):
@@ -103,13 +116,16 @@ class FollowingRank:
         elif isinstance(order, Begin):
             self._begin(order)
         elif isinstance(order, LoadAdapter):
+            progress.settle(is_settling=True)
             self._loaded_slots.load(order.adapter)
             send(self._connection, Done())
         elif isinstance(order, FreeAdapter):
             self._loaded_slots.free(order.slot)
+        progress.advance()
 
     def _begin(self, begin: Begin) -> None:
-        self._peers.connect(begin.meeting, self._device)
+        send(self._connection, Done())  # now all are there
+        self._peers.connect(begin.meeting, self._device, self._config.rank_seconds)
         cache = self._model.allocate_cache(begin.num_blocks, self._config.block_size)
         self._runner = ModelRunner(self._model, cache, METHODS[self._config.attention], begin.num_host_blocks, self._slots)
         send(self._connection, Done())

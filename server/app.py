@@ -74,7 +74,9 @@ def create_app(
     for part in (*own, *others, playground, reference):
         app.include_router(part.router)
     add_handlers(app)
-    app.add_middleware(Gate, settings=settings, metrics=service.metrics.http, giving_way=service.giving_way)
+    app.add_middleware(
+        Gate, settings=settings, metrics=service.metrics.http, giving_way=service.giving_way, refused=service.refused_bodies
+    )
     if settings.allowed_origins:  # around the gate: browsers ask first without a key, and may read why they were refused
         app.add_middleware(CORSMiddleware, **cors_options(settings))
     if tracer_provider is not None:

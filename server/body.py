@@ -52,7 +52,10 @@ class Body(BaseModel):
         """Says of each parameter whether it is honoured, ignored or refused."""
         made = handler.resolve_ref_schema(handler(schema))
         said = {name: f"Refused: {advice}." for name, advice in cls._declared_refused().items()}
-        refused: Any = {name: {"enum": EMPTY, "description": reason, STATUS: "refused"} for name, reason in said.items()}
+        refused: Any = {
+            name: {"enum": [*EMPTY, *cls._neutral_values(name)], "description": reason, STATUS: "refused"}
+            for name, reason in said.items()
+        }
         for form in made.get("properties", {}).values():
             form.setdefault(STATUS, "honoured")
         made["properties"] = {**made.get("properties", {}), **refused}
@@ -101,8 +104,11 @@ class Body(BaseModel):
 
     @classmethod
     def _asks_nothing(cls, name: str, value: Any) -> bool:
-        neutral = next((base.__dict__["neutral"][name] for base in cls.__mro__ if name in base.__dict__.get("neutral", {})), ())
-        return is_empty(value) or any(same(value, each) for each in neutral)
+        return is_empty(value) or any(same(value, each) for each in cls._neutral_values(name))
+
+    @classmethod
+    def _neutral_values(cls, name: str) -> tuple[Any, ...]:
+        return next((base.__dict__["neutral"][name] for base in cls.__mro__ if name in base.__dict__.get("neutral", {})), ())
 
 
 @cache

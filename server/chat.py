@@ -94,9 +94,11 @@ class ChatBody(SearchParameters, SamplingBody, HostedParameters, ConstraintBody,
 
 OWN_VARIABLES = ("reasoning_effort", "verbosity", "documents")  # parameters that are variables of the chat template
 router = APIRouter()
+ANSWERS = answers(ChatCompletion, ChatCompletionChunk)
 
 
-@router.post("/v1/chat/completions", summary="Continue a conversation", responses=answers(ChatCompletion, ChatCompletionChunk))
+@router.post("/chat/completions", summary="Continue a conversation, as llama.cpp", responses=ANSWERS)
+@router.post("/v1/chat/completions", summary="Continue a conversation", responses=ANSWERS)
 async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     """OpenAI's chat completions, with constraints and tools that always hold."""
     service: Service = request.app.state.service

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -176,9 +177,13 @@ class CompletionWriter:
         self._details = detail_writer(service, plans, body.maskwright, reply_id)
         self._readers = [reader_of(plan) for plan in plans for _ in plan.requests]
         self._texts = [""] * len(self._readers)
-        self._echoed = [_echoed(service, plan, body) for plan in plans for _ in plan.requests]
         self._scores: dict[int, Sequence[PromptScore]] = {}
         self._outputs: dict[int, RequestOutput] = {}
+
+    @cached_property
+    def _echoed(self) -> list[str]:
+        """What is told before each output. Before a request is admitted its tokens may be none of the vocabulary."""
+        return [_echoed(self._service, plan, self._body) for plan in self._plans for _ in plan.requests]
 
     async def whole(self, events: Events) -> dict[str, Any]:
         """The answer when all outputs have ended."""

@@ -43,6 +43,10 @@ CONSTRAINT_CODES = (
 PARAMETER_NAMES = {"include_stop_in_output": "include_stop_str_in_output"}  # of sampling options that other servers call otherwise
 
 
+ERROR = "error"  # in the state of a request: the ApiError that answers it
+GONE = 499  # the status of a request whose client has left, for logs and metrics
+
+
 class ApiError(HTTPException):
     """An answer that is an error. `details` join the error object."""
 
@@ -152,6 +156,7 @@ def add_handlers(app: FastAPI) -> None:
     """Every error of an endpoint becomes an error object."""
 
     def answer(error: ApiError, request: Request) -> Response:
+        setattr(request.state, ERROR, error)
         return error.response(route_path(request.scope), getattr(request.state, "request_id", None))
 
     async def known(request: Request, error: Exception) -> Response:
@@ -166,7 +171,7 @@ def add_handlers(app: FastAPI) -> None:
         return answer(_of_http(error, request), request)
 
     async def gone(_: Request, __: Exception) -> Response:
-        return Response(status_code=499)
+        return Response(status_code=GONE)
 
     for kind in (*KNOWN, Exception):
         app.add_exception_handler(kind, known)

@@ -3,23 +3,25 @@ are not held up."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import logging
 import re
 import time
-from contextlib import AbstractAsyncContextManager, nullcontext
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .arriving import ArrivingBody
 from .client import CALLER, CLIENT, TRUSTED_CALLER, Caller, name_of
-from .errors import ANTHROPIC_PATH, ApiError, api_error, route_path
+from .errors import ANTHROPIC_PATH, ERROR, GONE, ApiError, ClientGone, api_error, route_path
 from .giving_way import GivingWay
 from .metrics import HttpMetrics
+from .refused_bodies import LEAST_BYTES, RefusedBodies
 from .settings import ServerSettings
+from .streams import unless
 
 logger = logging.getLogger("maskwright.server.access")
 
@@ -27,6 +29,8 @@ OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/openapi.jso
 FILES_PATH = "/v1/files"
 FORM_BYTES = 4096  # around a file in a form
 OPEN_FOLDER = "/playground/"
+METHODS = "GET, HEAD, POST, DELETE, OPTIONS"  # that there are paths for
+LOOK_BYTES = 1 << 20  # of a body that is looked at before it is read
 _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 
 
@@ -34,10 +38,16 @@ class Gate:
     """Around the application. A request id that the client gives is kept, so that logs of both sides can be joined."""
 
     def __init__(
-        self, app: ASGIApp, settings: ServerSettings, metrics: HttpMetrics, giving_way: GivingWay | None = None
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        metrics: HttpMetrics,
+        giving_way: GivingWay | None = None,
+        refused: RefusedBodies | None = None,
     ) -> None:
-        """giving_way: of clients that compile here; None where nothing is compiled."""
+        """giving_way: of clients that compile here, and refused: what they sent; None where nothing is compiled."""
         self._app, self._settings, self._metrics, self._giving_way = app, settings, metrics, giving_way
+        self._refused = RefusedBodies() if refused is None else refused
         self._operators = [_digest(key) for key in settings.admin_api_key]
         self._digests = [_digest(key) for key in settings.api_key] + self._operators
 
@@ -57,8 +67,9 @@ class Gate:
             self._check_coding(headers)
             self._tell_caller(scope, path, headers)
             asked = _as_get(scope)
-            async with self._turn(scope):
-                await self._app(asked, _LimitedBody(receive, headers, *self._bounds(path)), answer)
+            await self._ask(asked, ArrivingBody(receive, headers, *self._bounds(path)), answer)
+        except ClientGone:
+            answer.status = GONE
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
                 await api_error(error).response(path, request_id)(scope, receive, answer)
@@ -83,11 +94,30 @@ class Gate:
         CLIENT.set(name_of(scope, digest))
         CALLER.set(Caller(digest.hex() if self._digests else "", is_operator))  # without keys, what is sent as one is nothing
 
-    def _turn(self, scope: Scope) -> AbstractAsyncContextManager[None]:
-        """The block in which a request is read and answered; what only looks at the server never stands back."""
-        if self._giving_way is None or scope["method"] != "POST":
-            return nullcontext()
-        return self._giving_way.turn(CLIENT.get())
+    async def _ask(self, scope: Scope, body: ArrivingBody, answer: Send) -> None:
+        """Have a request read and answered. What only looks at the server stands back for nobody.
+
+        Raises ApiError for what is refused unread, ClientGone when the client has left before it was read.
+        """
+        if scope["method"] == "OPTIONS" and scope["path"].endswith("*"):  # about the server, not about one of its paths
+            await Response(status_code=204, headers={"Allow": METHODS})(scope, body, answer)
+            return
+        way, client = self._giving_way, CLIENT.get()
+        if way is None or scope["method"] != "POST":
+            await self._app(scope, body, answer)
+            return
+        looked_at = await body.whole() if body.is_between(LEAST_BYTES, LOOK_BYTES) else None
+        if looked_at is not None and (found := self._refused.find(scope, looked_at)) is not None:
+            scope["route"] = found.route
+            raise found.error
+        if way.is_slow(client) and looked_at is None:
+            await way.turn(client, None)
+        elif way.is_slow(client):
+            await unless(body.gone(), way.turn(client, looked_at))
+        with way.answering(client):
+            await self._app(scope, body, answer)
+        if looked_at is not None and (error := scope["state"].get(ERROR)) is not None:
+            self._refused.see(scope, looked_at, error)
 
     def _bounds(self, path: str) -> tuple[int, float]:
         """How many bytes the body of a request to this path may have, and seconds to arrive."""
@@ -120,40 +150,6 @@ class Gate:
         if not any(matches):
             message = "the API key is wrong" if given else "an API key is missing: send it as Authorization: Bearer KEY"
             raise ApiError(401, message, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
-
-
-class _LimitedBody:
-    """A `receive` that counts the bytes of the body, and does not wait for them forever."""
-
-    def __init__(self, receive: Receive, headers: Headers, limit: int, seconds: float) -> None:
-        """limit: of bytes. seconds: for all of them to arrive."""
-        self._receive, self._limit, self._seconds, self._num_read = receive, limit, seconds, 0
-        self._deadline = asyncio.get_running_loop().time() + self._seconds
-        self._is_complete = False
-        length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._limit:
-            raise self._too_large()
-
-    async def __call__(self) -> Message:
-        if self._is_complete:  # the next message is that the client has gone
-            return await self._receive()
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            raise self._too_slow() from None
-        self._is_complete = not message.get("more_body", False)
-        self._num_read += len(message.get("body", b""))
-        if self._num_read > self._limit:
-            raise self._too_large()
-        return message
-
-    def _too_slow(self) -> ApiError:
-        message = f"the body took longer than {self._seconds} seconds"
-        return ApiError(408, message, code="request_timeout", headers={"Connection": "close"})
-
-    def _too_large(self) -> ApiError:
-        return ApiError(413, f"the body is larger than {self._limit} bytes", code="body_too_large", headers={"Connection": "close"})
 
 
 class _Answer:

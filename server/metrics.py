@@ -125,6 +125,11 @@ class Metrics:
             "maskwright:kept_mass", "Probability the model gave to what the constraint allowed, for each sampled token.", SHARES
         )
 
+    def refused_again(self) -> None:
+        """A constraint was asked for that is known to be refused."""
+        self.constraint_queries.inc()
+        self.constraint_errors.inc()
+
     def finished(self, reason: str) -> None:
         self._finished.labels(self._model_name, ENGINE, reason).inc()
 
@@ -297,7 +302,7 @@ class _CompileCollector(Collector):
         self._model_name, self._num_waiting = model_name, num_waiting
 
     def collect(self) -> Iterator[Metric]:
-        help = "Constraints that wait in the quick lane, and that are in the slow one."
+        help = "Constraints that wait in the quick lane, that are in the slow one, and requests that stay unread behind these."
         queue = GaugeMetricFamily("maskwright:constraint_compile_queue", help, labels=[*LABELS, "lane"])
         for lane, count in self._num_waiting().items():
             queue.add_metric([self._model_name, ENGINE, lane], count)

@@ -18,15 +18,14 @@ router = APIRouter()
 STARTED = int(time.time())
 
 
-@router.get(
-    "/health",
-    summary="Whether the server lives",
-    response_class=JSONResponse,
-    responses={
-        200: {"model": HealthAnswer, "description": "It lives."},
-        503: {"model": HealthAnswer, "description": "It does not."},
-    },
-)
+LIVES: Any = {
+    200: {"model": HealthAnswer, "description": "It lives."},
+    503: {"model": HealthAnswer, "description": "It does not."},
+}
+
+
+@router.get("/v1/health", summary="Whether the server lives, as llama.cpp", response_class=JSONResponse, responses=LIVES)
+@router.get("/health", summary="Whether the server lives", response_class=JSONResponse, responses=LIVES)
 async def health(request: Request) -> Response:
     """200 while the engine's thread runs, else 503: start the server anew."""
     service: Service = request.app.state.service
@@ -57,6 +56,7 @@ async def show_version() -> dict[str, str]:
     return {"version": version("maskwright")}
 
 
+@router.get("/models", summary="The models that can be asked, as llama.cpp", responses=answers(ModelList))
 @router.get("/v1/models", summary="The models that can be asked", responses=answers(ModelList))
 async def models(request: Request) -> dict[str, Any]:
     service: Service = request.app.state.service

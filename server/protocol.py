@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 from typing import Any
 
@@ -18,19 +19,45 @@ logger = logging.getLogger(__name__)
 LINGER_SECONDS = 2.0  # for the client to read why it was refused, while what it still sends is thrown away
 
 
+_HOST = re.compile(rb"[\w.~!$&'()*+,;=%:\[\]-]*", re.ASCII)  # RFC 3986, 3.2.2, with a port
+_ABSOLUTE = re.compile(rb"https?://([^/?#]+)([^#]*)", re.IGNORECASE)
+_LINE_ENDS = b"\r\n"
+
+
 class StrictConnection(h11.Connection):
     """Requests whose end two servers could see at different places are no requests (RFC 9112, 6.1): one of them would take for
-    the body what the other answers as the next request."""
+    the body what the other answers as the next request. Nor are those whose host, or version, is none."""
 
     def next_event(self) -> Any:
         event = super().next_event()
-        if isinstance(event, h11.Request):
-            names = {name for name, _ in event.headers}
-            if b"transfer-encoding" in names and b"content-length" in names:
-                raise h11.RemoteProtocolError("Content-Length beside Transfer-Encoding")
-            if b"transfer-encoding" in names and event.http_version < b"1.1":
-                raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
-        return event
+        return _checked(event) if isinstance(event, h11.Request) else event
+
+    def start_next_cycle(self) -> None:
+        """Empty lines that old clients send behind a body are no beginning of a request (RFC 9112, 2.2)."""
+        super().start_next_cycle()
+        rest, _ = self.trailing_data
+        if num_empty := len(rest) - len(rest.lstrip(_LINE_ENDS)):
+            self._receive_buffer.maybe_extract_at_most(num_empty)
+
+
+def _checked(request: h11.Request) -> h11.Request:
+    """The request as an endpoint reads it. Raises RemoteProtocolError for one that is none."""
+    names = {name for name, _ in request.headers}
+    if b"transfer-encoding" in names and b"content-length" in names:
+        raise h11.RemoteProtocolError("Content-Length beside Transfer-Encoding")
+    if b"transfer-encoding" in names and request.http_version < b"1.1":
+        raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
+    if not request.http_version.startswith(b"1."):
+        raise h11.RemoteProtocolError(f"its version is {request.http_version.decode()}", error_status_hint=505)
+    absolute = _ABSOLUTE.fullmatch(request.target)
+    hosts = [value for name, value in request.headers if name == b"host"] + ([absolute[1]] if absolute else [])
+    if not all(map(_HOST.fullmatch, hosts)):
+        raise h11.RemoteProtocolError("bad Host")
+    if absolute is None:
+        return request
+    headers = [(name, absolute[1] if name == b"host" else value) for name, value in request.headers]  # RFC 9112, 3.2.2
+    target = absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
+    return h11.Request(method=request.method, target=target, headers=headers, http_version=request.http_version)
 
 
 class Protocol(H11Protocol):
@@ -65,6 +92,10 @@ class Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
             return
+        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            data = data.lstrip(_LINE_ENDS)
+            if not data:
+                return
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing() and not self._is_refused:
             self._wait_for_head()

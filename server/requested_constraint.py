@@ -84,6 +84,9 @@ def asked_constraint(body: ConstraintBody, *, allows_grammars: bool, languages: 
     """The constraint of the output. Raises ApiError for two constraints, for what cannot be read, and for what is
     refused. languages: registered ones that a grammar may be written in, beside those that ship."""
     given = ({"response_format": body.response_format} if body.response_format is not None else {}) | body.named_constraints
+    structured = given.get("structured_outputs")
+    if structured is not None and all(value is None for value in structured.values()):  # it asks for nothing
+        del given["structured_outputs"]
     if given.get("response_format", {}).get("type") == "text":
         _check_members(given.pop("response_format"), "response_format", "type")
     if len(given) > 1:
@@ -225,6 +228,9 @@ def _of_json_schema(form: Mapping[str, Any]) -> tuple[str, Any, str]:
 def _of_structured_outputs(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
     form = {name: value for name, value in form.items() if name in kinds or not is_empty(value)}
+    if "disable_additional_properties" in form:
+        instead = 'write "additionalProperties": false where it is meant'
+        raise _wrong("structured_outputs.disable_additional_properties", f"is not supported: {instead}")
     _check_members(form, "structured_outputs", *kinds, *_SPACING, "disable_fallback")
     if not isinstance(form.get("json_object"), bool | None):
         raise _wrong("structured_outputs.json_object", "is true or false")

@@ -80,7 +80,7 @@ _RESPONSE_FORMAT = _either(
 _STRUCTURED = _closed(
     json=_either(SCHEMA, TEXT), json_object={"type": "boolean"}, regex=TEXT, choice=_list(TEXT), grammar=TEXT,
     structural_tag=OBJECT, disable_any_whitespace={"type": "boolean"}, whitespace_pattern=TEXT,
-) | {"minProperties": 1}  # fmt: skip
+)  # fmt: skip
 _ITEM = _either(
     _object("role content", type=_one_of("message"), role=_one_of(*ROLES), content=_either(TEXT, _list(_PART))),
     _object("type call_id name arguments", type=_one_of("function_call"), call_id=TEXT, name=TEXT, arguments=TEXT),

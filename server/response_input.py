@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .errors import ApiError
+from .namespaces import joined
 
 SHELL = "local_shell"  # what the calls of OpenAI's own shell tool are shown as
 ELSEWHERE = (  # items beside calls that are about tools and servers which are not here
@@ -87,7 +88,7 @@ def _name(item: Mapping[str, Any], place: str) -> str:
     name = item.get("name")
     if not isinstance(name, str):
         raise _wrong(f"{place}.name", "is the name of a tool")
-    return name
+    return str(joined(item)["name"])
 
 
 def _wrong(param: str, reason: str) -> ApiError:

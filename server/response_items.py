@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..engine.requests.output import Event, RequestOutput, TokenRecord
@@ -16,9 +17,16 @@ GROWING = {"function_call": "arguments", "custom_tool_call": "input"}  # the mem
 class ItemWriter:
     """Follows one output. At any time one item is open; what belongs to another one closes it."""
 
-    def __init__(self, response_id: str, plan: Plan, logprobs: LogprobWriter | None = None) -> None:
-        """logprobs: writes the log-probabilities of the tokens that text is made of, when they are wanted."""
-        self._id, self._logprobs = response_id, logprobs
+    def __init__(
+        self,
+        response_id: str,
+        plan: Plan,
+        logprobs: LogprobWriter | None = None,
+        named: Callable[[str], Mapping[str, str]] = lambda name: {"name": name},
+    ) -> None:
+        """logprobs: writes the log-probabilities of the tokens that text is made of, when they are wanted. named: the members of
+        a call that say what is called, by the name that the model knows."""
+        self._id, self._logprobs, self._named = response_id, logprobs, named
         self._tokens: list[TokenRecord] = []  # read, but not told with a text yet
         self._reader = reader_of(plan)
         self.parts = ReplyParts()
@@ -66,10 +74,10 @@ class ItemWriter:
             return [*told, self._grow("response.output_text.delta", delta.text, content_index=0, logprobs=logprobs)]
         self._tokens.clear()  # of calls and reasoning, none are told
         if isinstance(delta, CallStart) and delta.is_custom:
-            call = {"type": "custom_tool_call", "call_id": delta.call_id, "name": delta.name, "input": ""}
+            call = {"type": "custom_tool_call", "call_id": delta.call_id, **self._named(delta.name), "input": ""}
             return self._close() + self._open(call)
         if isinstance(delta, CallStart):
-            call = {"type": "function_call", "call_id": delta.call_id, "name": delta.name, "arguments": ""}
+            call = {"type": "function_call", "call_id": delta.call_id, **self._named(delta.name), "arguments": ""}
             return self._close() + self._open(call)
         is_custom = self.items[-1]["type"] == "custom_tool_call"
         kind = "response.custom_tool_call_input.delta" if is_custom else "response.function_call_arguments.delta"

@@ -23,6 +23,7 @@ from .chat import ChatBody, plan_chat
 from .client import CALLER
 from .documentation import answers
 from .errors import ApiError, told_as
+from .namespaces import Namespaces
 from .remarks import loops_of, remarks_of
 from .requested_constraint import ConstraintNames
 from .requested_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
@@ -96,7 +97,7 @@ NAMES = {"messages": "input", "max_tokens": "max_output_tokens", "response_forma
     "reasoning_effort": "reasoning.effort",
     "verbosity": "text.verbosity",
 }
-SAME = ("model", "stop", "tools", "tool_choice", "parallel_tool_calls", "user")
+SAME = ("model", "stop", "parallel_tool_calls", "user")
 # That are only given back.
 ECHOED = (
     "instructions", "max_output_tokens", "max_tool_calls", "temperature", "top_p", "top_logprobs", "user", "safety_identifier",
@@ -114,24 +115,27 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
         before = await _items_before(service, body)
         body = body.model_copy(update={"input": await _with_items(service, body.input)})
         read.recall(before)
-        chat = _as_chat(body, read)
+        namespaces = Namespaces(body.tools or ())
+        chat = _as_chat(body, read, namespaces)
         if body.store and not service.responses.stores:
             body.ignored.append("store")
         plan = await unless_gone(request, plan_chat(service, chat))
-        writer = ResponseWriter(f"resp_{body.reply_id or request.state.request_id}", service, body, plan, before)
+        writer = ResponseWriter(f"resp_{body.reply_id or request.state.request_id}", service, body, plan, before, namespaces)
         return await answer(request, [plan], writer, body.stream, [*body.ignored, *renamed(chat.ignored, NAMES)], names=body.names)
 
 
 class ResponseWriter:
     """Makes a response of the events of one output, whole or as typed events."""
 
-    def __init__(self, response_id: str, service: Service, body: ResponseBody, plan: Plan, before: Sequence[Item]) -> None:
+    def __init__(
+        self, response_id: str, service: Service, body: ResponseBody, plan: Plan, before: Sequence[Item], namespaces: Namespaces
+    ) -> None:
         """before: the items of the conversation that this response goes on from."""
         self._id, self._service, self._body, self._plan, self._before = response_id, service, body, plan, before
         self._is_stored = body.store is not False and service.responses.stores
         self._created = time.time()
         logprobs = LogprobWriter(service.llm.vocabulary, body.top_logprobs or 0) if LOGPROBS in (body.include or ()) else None
-        self._items = ItemWriter(response_id, plan, logprobs)
+        self._items = ItemWriter(response_id, plan, logprobs, namespaces.told)
         self._remarks = remarks_of(plan)
         self._usage: dict[str, Any] | None = None
         self._reason = ""
@@ -254,7 +258,7 @@ async def _with_items(service: Service, given: str | list[Item]) -> str | list[I
     return items
 
 
-def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:
+def _as_chat(body: ResponseBody, read: InputMessages, namespaces: Namespaces) -> ChatBody:
     """The body as a chat completion, whose messages `read` makes. Raises ApiError for what a chat completion has no form for."""
     _check_known(body.text, "text", "format", "verbosity")
     _check_known(body.reasoning, "reasoning", "effort", "summary", "generate_summary")
@@ -264,7 +268,7 @@ def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:
     if body.top_logprobs and LOGPROBS not in (body.include or ()):
         raise ApiError(400, f'top_logprobs needs include=["{LOGPROBS}"]', param="top_logprobs", code="invalid_value")
     read.read(body.input)
-    body.ignored.extend(read.passed_over)
+    body.ignored.extend([*read.passed_over, *namespaces.passed_over])
     asked = {
         "messages": read.messages,
         "max_tokens": body.max_output_tokens,
@@ -273,6 +277,8 @@ def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:
         "verbosity": (body.text or {}).get("verbosity"),
         "logprobs": LOGPROBS in (body.include or ()),
         "top_logprobs": body.top_logprobs,
+        "tools": body.tools and namespaces.tools,
+        "tool_choice": namespaces.choice(body.tool_choice),
         **{name: getattr(body, name) for name in SAME},
         **body.sampling_extras,
         **body.named_constraints,

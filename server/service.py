@@ -31,6 +31,7 @@ from .giving_way import GivingWay
 from .metrics import Metrics, RequestWatch
 from .own_parts import check_names
 from .reasoning import is_about_budget
+from .refused_bodies import RefusedBodies
 from .replies import ReplyReader, reader_of
 from .requested_constraint import AskedConstraint
 from .running import RunningRequests
@@ -75,7 +76,11 @@ class Service:
         num_processes = settings.compile_processes or max((os.cpu_count() or 1) // 4, 1)
         lanes = Lanes(llm.vocabulary, llm.compiler.limits, num_processes, settings.compile_memory_bytes)
         self.compiler = ConstraintCompiler(llm.compiler, lanes, self.metrics, settings.max_compiles)
-        self.giving_way = GivingWay(lanes.is_slow)
+        self.giving_way = GivingWay(lanes, settings.max_compiles, self.compiler.full, lanes.still.want)
+        self.refused_bodies = RefusedBodies(self.metrics.refused_again)
+        self.metrics.watch_compiles(
+            lambda: {"quick": lanes.num_waiting, "slow": lanes.num_slow, "unread": self.giving_way.num_unread}
+        )
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="counting")
         self.requests = RunningRequests()
@@ -100,7 +105,7 @@ class Service:
         """Take no more requests; those that are compiled or run after so many seconds end with an error. None: they may finish."""
         self.is_draining = True
         if seconds is not None:
-            for end_all in (self.compiler.end_all, self.worker.end_all):
+            for end_all in (self.giving_way.end_all, self.compiler.end_all, self.worker.end_all):
                 asyncio.get_running_loop().call_later(seconds, end_all, _shutting_down())
 
     @property
@@ -117,11 +122,11 @@ class Service:
         if self.is_draining:
             return "shutting down"
         failures = self.worker.statistics.num_failures_on_end
-        if failures < FAILURES_IN_A_ROW or await self._generates():
+        if failures < FAILURES_IN_A_ROW or await self.generates():
             return None
         return f"generation fails: the last {failures} outputs ended with an error of the engine"
 
-    async def _generates(self) -> bool:
+    async def generates(self) -> bool:
         """Whether the engine gives a token within a second."""
         text_tokens = self.llm.vocabulary.text_tokens
         prompt = next((token_id,) for token_id, text in enumerate(text_tokens) if text)

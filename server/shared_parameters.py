@@ -27,18 +27,23 @@ class SharedParameters(Body):
             "extra_body": "what stands in it stands in the body itself",
             "extra_headers": "headers are sent as such",
             "extra_query": "nothing is asked for in the address",
+            "detokenize": "output is text; return_token_ids tells its tokens beside it",
             "kv_transfer_params": "one server computes prompts and outputs",
+            "logprob_token_ids": "top_logprobs tells the most probable tokens",
             "lora_path": "there is one model; name a loaded adapter as the model",
             "lora_request": "there is one model; name a loaded adapter as the model",
             "prompt_embeds": "a prompt is text or token ids",
             "prompt_logprobs": "/v1/completions and /v1/chat/completions tell them",
+            "repetition_detection": "loop_bound ends values in which the model repeats itself",
             "return_hidden_states": "only text and log-probabilities are told",
             "session_params": "send the whole conversation; its beginning is not computed again",
+            "tokenization_kwargs": "a prompt of token ids is taken as it is",
             "use_beam_search": "ask /v1/chat/completions or /v1/completions, sample n outputs, or search with LLM.beam_search",
         }
     )
     neutral = MappingProxyType(
-        {"best_of": (1,), "n_probs": (0,), "extra_body": ({},), "extra_headers": ({},), "extra_query": ({},)}
+        {"best_of": (1,), "n_probs": (0,), "detokenize": (True,)}
+        | dict.fromkeys(("extra_body", "extra_headers", "extra_query", "tokenization_kwargs"), ({},))
     )
 
     truncate_prompt_tokens: int | None = Field(None, ge=-1, description="The prompt's last tokens that are kept; -1: what fits.")

@@ -35,7 +35,12 @@ def error_event(error: ApiError) -> bytes:
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`. When the client goes before it is there, `work` is cancelled, and ClientGone raised."""
-    working, gone = asyncio.create_task(work), asyncio.create_task(client_gone(request.receive))
+    return await unless(client_gone(request.receive), work)
+
+
+async def unless(leaving: Coroutine[Any, Any, None], work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`. When `leaving` ends before, `work` is cancelled, and ClientGone raised."""
+    working, gone = asyncio.create_task(work), asyncio.create_task(leaving)
     try:
         await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():

@@ -29,7 +29,7 @@ class Measure(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Make a cache and meet the others. Answered by `Done`."""
+    """Meet the others, and make a cache. Answered by `Done` before each of the two."""
 
     num_blocks: int
     num_host_blocks: int

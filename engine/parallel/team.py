@@ -1,8 +1,8 @@
 """The ranks that follow this process, as it sees them: started, told what to do, watched, ended.
 
-A rank that ends unasked, or gives no sign of life for `rank_seconds`, takes the others with it: a model is of no use without a
-share of it. Whoever waits for that rank, this process too, waits no longer when all connections are closed, and what is asked of
-the team from then on raises RankLost.
+A rank that ends unasked, that gives no sign of life for `rank_seconds`, or that lives, is waited for as long and does not get on,
+takes the others with it: a model is of no use without a share of it. Whoever waits for that rank, this process too, waits no longer
+when all connections are closed, and what is asked of the team from then on raises RankLost.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from ..config import EngineConfig
 from ..errors import ConfigError, RankLost
 from ..models.architecture import ModelInfo
 from ..sharding.peers import Peers
+from ..sharding.progress import Standing, is_sign, standing_of
 from ..sharding.ranks import Rank
 from .messages import Answer, Begin, Failed, Measure, Order, Room, Start, send
+from .patience import Patience
 
 _SCRIPT = Path(__file__).parents[1] / "follower_process.py"
 _SIGNS = 8  # of life, in the time after which a rank without one is lost
@@ -44,6 +46,7 @@ class Follower:
     def __init__(self, rank: Rank, seconds: float) -> None:
         """seconds: without a sign of life, after which `hear` waits no longer."""
         self.rank, self.seconds = rank, seconds
+        self.on_standing: Callable[[Standing], object] = lambda _: None  # is told by signs of life how far it is
         self.answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()  # None: it has ended
         self._socket, theirs = socket.socketpair()
         with theirs:
@@ -65,9 +68,12 @@ class Follower:
         """Its next answer; None when it has ended. Raises TimeoutError when it gives no sign of life, as where it was stopped."""
         try:
             while self._has_spoken():
-                if said := self._connection.recv_bytes():
+                said = self._connection.recv_bytes()
+                if not is_sign(said):
                     answer: Answer = pickle.loads(said)
                     return answer
+                if (standing := standing_of(said)) is not None:
+                    self.on_standing(standing)
         except (EOFError, OSError):
             return None
         except Exception as error:  # what it answers cannot be read here
@@ -105,7 +111,9 @@ class Team:
     def __init__(self, config: EngineConfig, spec: ModelInfo) -> None:
         """Starts them, and has them load their shares, which is what they answer first. `config` is resolved."""
         size = config.tensor_parallel
+        self._seconds, self._patience = config.rank_seconds, Patience(_SIGNS)
         self.peers = Peers(Rank(0, size))
+        self.peers.progress.settle(is_settling=False)  # while it waits, what other threads of this process do is no progress
         self.lost: str | None = None  # why nothing more can be asked of the ranks
         self._loss, self._lock = threading.Event(), threading.Lock()
         self._meeting = Path(tempfile.mkdtemp(prefix="maskwright-ranks-"))
@@ -128,7 +136,8 @@ class Team:
         """What each rank answers to its last order. Raises what one of them raised; RankLost when one has ended."""
         found = list[Answer]()
         for follower in self.followers:
-            answer = follower.answers.get()
+            with self.peers.progress.waiting():
+                answer = follower.answers.get()
             if isinstance(answer, Failed) and isinstance(answer.error, ConfigError):
                 raise answer.error
             if answer is None or isinstance(answer, Failed):
@@ -146,8 +155,9 @@ class Team:
         """Have all ranks make their caches, and meet them."""
         meeting = self._meeting / "meeting"
         self.tell(Begin(num_blocks, num_host_blocks, meeting))
+        self.answers()
         with self.together():
-            self.peers.connect(meeting, device)
+            self.peers.connect(meeting, device, self._seconds)
         self.answers()
 
     @contextmanager
@@ -171,6 +181,12 @@ class Team:
             raise RankLost(self.lost)
 
     # ---- the end
+
+    def heed(self, number: int, standing: Standing) -> None:
+        """How far a rank is. Whoever keeps rank 0 waiting and does not get on is lost."""
+        lost = self._patience.hear(number, standing, self.peers.progress.standing)
+        if lost is not None:
+            self.lose(f"rank {lost} lives, and has kept the others waiting for {self._seconds:g} s (rank_seconds)")
 
     def lose(self, reason: str) -> None:
         """Nothing more can be asked of the ranks: end all of them, so that nobody waits for another. The first reason counts."""
@@ -206,6 +222,11 @@ def _listen(follower: Follower, team: weakref.ref[Team]) -> None:
         if (found := team()) is not None:
             found.lose(f"rank {follower.rank.number} {reason}")
 
+    def heed(standing: Standing) -> None:
+        if (found := team()) is not None:
+            found.heed(follower.rank.number, standing)
+
+    follower.on_standing = heed
     while True:
         try:
             answer = follower.hear()

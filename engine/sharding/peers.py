@@ -15,23 +15,27 @@ import torch
 import torch.distributed
 from torch import Tensor
 
+from .progress import Progress
 from .ranks import Rank
 
 DISTRIBUTED: Any = torch.distributed  # whose groups and stores have no types
-PATIENCE = timedelta(minutes=10)  # for a rank that lives and does not come: loops may be compiled in its first step
+PATIENCE = timedelta(minutes=10)  # of the library; long before, rank 0 has ended a rank that does not come (`parallel/patience.py`)
 
 
 class Peers:
     """The ranks of one model, as one of them sees them. Until it is connected, and where it is alone, it only gives back."""
 
     def __init__(self, rank: Rank) -> None:
-        self.rank = rank
+        self.rank, self.progress = rank, Progress()
         self._group: Any = None
         self._is_on_gpu = False
 
-    def connect(self, meeting: Path, device: torch.device) -> None:
-        """Meet the others, who all do this, through a file that is not there before. Waits for them."""
-        self.join(DISTRIBUTED.FileStore(str(meeting), self.rank.size), device)
+    def connect(self, meeting: Path, device: torch.device, seconds: float) -> None:
+        """Meet the others, who all do this now, through a file that is not there before. Waits for them, for so many seconds."""
+        store = DISTRIBUTED.FileStore(str(meeting), self.rank.size)
+        store.set_timeout(timedelta(seconds=seconds))
+        with self.progress.waiting():
+            self.join(store, device)
 
     def join(self, store: Any, device: torch.device) -> None:
         """Meet the others through a store that all of them have."""
@@ -53,7 +57,8 @@ class Peers:
         """The sum of all ranks' x, the same on all of them. May write into x."""
         if self._group is not None:
             x = x.contiguous()
-            self._group.allreduce([x]).wait()
+            with self.progress.waiting():
+                self._group.allreduce([x]).wait()
         return x
 
     def columns(self, x: Tensor, widths: Sequence[int]) -> Tensor:
@@ -62,15 +67,16 @@ class Peers:
             return x
         widest = max(widths)
         given = x.contiguous() if x.shape[1] == widest else torch.nn.functional.pad(x, (0, widest - x.shape[1]))
-        if self.rank.number:
-            self._group.gather([], [given]).wait()
+        found = [] if self.rank.number else [torch.empty_like(given) for _ in widths]
+        with self.progress.waiting():
+            self._group.gather([found] if found else [], [given]).wait()
+        if not found:
             return x
-        found = [torch.empty_like(given) for _ in widths]
-        self._group.gather([found], [given]).wait()
         return torch.cat([part[:, :width] for part, width in zip(found, widths, strict=True)], dim=1)
 
     def of_first(self, x: Tensor) -> Tensor:
         """Rank 0's x, which all have in the same shape. Writes into x."""
         if self._group is not None:
-            self._group.broadcast([x]).wait()
+            with self.progress.waiting():
+                self._group.broadcast([x]).wait()
         return x

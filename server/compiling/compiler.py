@@ -36,7 +36,6 @@ class ConstraintCompiler:
         self._compiler, self._lanes, self._metrics, self._max_jobs = compiler, lanes, metrics, max_jobs
         self._jobs: dict[Source, Job] = {}
         self._refusals = Refusals()
-        metrics.watch_compiles(lambda: {"quick": lanes.num_waiting, "slow": lanes.num_slow})
 
     def start(self) -> None:
         self._lanes.start()
@@ -94,10 +93,11 @@ class ConstraintCompiler:
             jobs.setdefault(job.client, []).append(job)
         most = max(jobs.values(), key=len)
         if len(most) <= len(jobs.get(client, ())) + 1:
-            raise self._full()
-        self._drop(most[-1], self._full())
+            raise self.full()
+        self._drop(most[-1], self.full())
 
-    def _full(self) -> ApiError:
+    def full(self) -> ApiError:
+        """What one is refused with who is too many."""
         message = f"{self._max_jobs} constraints are being compiled or wait for that (limit max_compiles); try again later"
         seconds = math.ceil(self._compiler.limits.seconds)
         return ApiError(429, message, code="compile_queue_full", headers={"Retry-After": f"{max(seconds, 1)}"})

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +24,7 @@ from ...constraints import Limits, Vocabulary
 from ...constraints.runtime.loading import Handover
 from .fair_queue import FairQueue
 from .processes import CompileProcess, ForkServer, died
+from .standing_still import StandingStill
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ PATIENCE_SECONDS = 10 * QUICK_SECONDS
 MEMORY_SECONDS = 2.0
 SLICE_SECONDS = 0.5
 MAX_BEGUN = 4  # sources in the slow lane that have a process
+NUM_AHEAD = 2  # sources of a client in the slow lane, with which it is busy until others are there: one compiles, one waits
+FEW_CORES = 4  # of a machine on which slow compiles stand in others' way
 MAX_ASKED = 256  # of one process: what it has learned of the vocabulary does not grow for ever
 BYTES_A_SECOND = 1000  # a source that is so much longer than another one counts as one that came a second later
 MOST_SECONDS_LATER = 60.0
@@ -52,6 +56,7 @@ class Lanes:
         self._idle: list[CompileProcess] = []
         self._proven: list[tuple[str, int, float]] = []  # clients, the lengths of what proved slow, and until when that counts
         self._num_slow: Counter[str] = Counter()  # sources in the slow lane, by client
+        self.still = StandingStill((os.cpu_count() or 1) <= FEW_CORES)
 
     @property
     def num_slow(self) -> int:
@@ -66,6 +71,10 @@ class Lanes:
     def is_slow(self, client: str) -> bool:
         """Whether something of this client is in the slow lane."""
         return client in self._num_slow
+
+    def has_enough(self, client: str, num_bytes: int) -> bool:
+        """Whether so long a source of this client would go to the slow lane, and wait there behind others of it."""
+        return self._num_slow[client] >= NUM_AHEAD and self._looks_slow(num_bytes, client)
 
     def start(self) -> None:
         """Make ready, in a thread; what is asked for meanwhile waits."""
@@ -89,7 +98,7 @@ class Lanes:
         rank = asyncio.get_running_loop().time() + min(len(source) / BYTES_A_SECOND, MOST_SECONDS_LATER)
         try:
             async with self._quick.turn(client, rank):
-                if not self._looks_slow(source, client):
+                if not self._looks_slow(len(source), client):
                     process = await self._asked(source)
                     if await self._answers_quickly(process):
                         answer = await self._answer(process)
@@ -120,9 +129,9 @@ class Lanes:
                 return False
         return True
 
-    def _looks_slow(self, source: bytes, client: str) -> bool:
+    def _looks_slow(self, num_bytes: int, client: str) -> bool:
         now = asyncio.get_running_loop().time()
-        return any(one == client and now < until and 2 * len(source) >= length for one, length, until in self._proven)
+        return any(one == client and now < until and 2 * num_bytes >= length for one, length, until in self._proven)
 
     def _note(self, process: CompileProcess, source: bytes, client: str) -> None:
         """Remember of a client that this source is slow, if that is not for want of a processor."""
@@ -144,10 +153,9 @@ class Lanes:
                         if process is None:
                             process = await self._asked(source)
                         process.slow_down()
-                        process.go_on()
-                        if await process.answers_within(SLICE_SECONDS):
-                            return await self._answer(process)
-                        process.pause()
+                        with self.still.running(process):
+                            if await process.answers_within(SLICE_SECONDS):
+                                return await self._answer(process)
                         self._note(process, source, client)
         finally:
             if process is not None:

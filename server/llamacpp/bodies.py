@@ -36,6 +36,7 @@ _NEUTRAL: Mapping[str, tuple[str, float]] = MappingProxyType(  # of a stage that
         "top_n_sigma": ("top_n_sigma", 0.0), "typical_p": ("typical_p", 1.0), "xtc": ("xtc_probability", 0.0),
     }
 )  # fmt: skip
+_AHEAD = "guesses ahead are the operator's choice (--speculation)"
 LOWEST = -3e38  # a bias that no logit makes up for
 # How a completion's parameters are called here.
 NAMES = {"max_tokens": "n_predict", "logprobs": "n_probs", "repetition_penalty": "repeat_penalty", "n": "n_cmpl"} | {
@@ -51,11 +52,15 @@ class LlamaCompletionBody(SamplingExtras, ConstraintNames):
 
     refused = MappingProxyType(
         {
+            "grammar_lazy": "a structural tag begins a grammar where a text stands",
             "image_data": "this model reads text",
             "lora": "there is one model",
             "min_keep": "filters keep what they say",
             "n_indent": "say what the lines are like with a regex or grammar",
             "post_sampling_probs": "log-probabilities are those of the model, before it is sampled",
+            "speculative.n_max": _AHEAD,
+            "speculative.n_min": _AHEAD,
+            "speculative.p_min": _AHEAD,
             "system_prompt": "put it before the prompt, or send messages to /v1/chat/completions",
             "t_max_predict_ms": "the server's --request-seconds holds for all; close the connection to end a request",
         }

@@ -39,7 +39,7 @@ class OllamaLine(Captured):
     model: str
     created_at: str
     done: bool
-    done_reason: Literal["stop", "length"] | None = None
+    done_reason: Literal["stop", "length", "load", "unload"] | None = None
     total_duration: int | None = Field(None, description="Nanoseconds.")
     prompt_eval_count: int | None = None
     eval_count: int | None = None
@@ -65,6 +65,20 @@ class OllamaModel(BaseModel):
 
 class OllamaModels(BaseModel):
     models: list[OllamaModel]
+
+
+class OllamaLoadedModel(BaseModel):
+    name: str
+    model: str
+    size: int = Field(description="Bytes of the weights.")
+    size_vram: int
+    details: dict[str, Any]
+    context_length: int
+    expires_at: str
+
+
+class OllamaLoaded(BaseModel):
+    models: list[OllamaLoadedModel]
 
 
 class OllamaVersion(BaseModel):

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import Field, ValidationError
 
 from ...engine.requests.output import Event, RequestOutput
 from ...planning import Plan
-from ..answering import Events, answer, renamed
+from ..answering import Events, answer, renamed, tell_ignored
 from ..body import Body, Ignored
 from ..chat import ChatBody, plan_chat
 from ..deltas import ContentDelta, ReplyDelta, ThoughtDelta
@@ -54,6 +54,8 @@ class OllamaBody(Body):
     options: dict[str, Any] | None = Field(None, description="temperature, top_k, seed, stop, num_predict and the like.")
     stream: bool | None = Field(None, description="True unless given.")
     think: bool | str | None = Field(None, description="Handed to the chat template: enable_thinking, reasoning_effort.")
+    truncate: Annotated[bool | None, Ignored("What is too long is refused.", (True,), is_empty_neutral=False)] = None
+    shift: Annotated[bool | None, Ignored("What is too long is refused.", (True,), is_empty_neutral=False)] = None
     keep_alive: Annotated[str | int | float | None, Ignored("The model stays loaded.", is_empty_neutral=False)] = None
 
 
@@ -83,6 +85,8 @@ class OllamaGenerateBody(OllamaBody):
 async def chat(request: Request, body: OllamaChatBody) -> Response:
     """Ollama's chat, with `format` and tools that always hold."""
     messages = [_message(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
+    if not messages:
+        return _loaded(request, body, {"message": {"role": "assistant", "content": ""}})
     asked: dict[str, Any] = {"messages": messages, "tools": body.tools or None}
     if messages and messages[-1]["role"] == "assistant":
         asked["continue_final_message"] = True
@@ -92,8 +96,20 @@ async def chat(request: Request, body: OllamaChatBody) -> Response:
 @router.post("/api/generate", summary="Answer a prompt, as Ollama", responses=answers(OllamaGenerated, is_streamed=True))
 async def generate(request: Request, body: OllamaGenerateBody) -> Response:
     """Ollama's generate: a prompt as the user's message."""
+    if not body.prompt:
+        return _loaded(request, body, {"response": ""})
     system = [{"role": "system", "content": body.system}] if body.system else []
     return await _answer(request, body, {"messages": [*system, {"role": "user", "content": body.prompt}]}, is_chat=False)
+
+
+def _loaded(request: Request, body: OllamaBody, empty: Mapping[str, Any]) -> Response:
+    """Who says nothing has the model loaded, or unloaded with keep_alive: 0. Here it is there as long as the server."""
+    service: Service = request.app.state.service
+    service.check_model(_model(body))
+    told = {"model": body.model or service.model_name, "created_at": datetime.now(UTC).isoformat(), **empty}
+    response = JSONResponse({**told, "done": True, "done_reason": "unload" if body.keep_alive == 0 else "load"})
+    tell_ignored(response, body.ignored)
+    return response
 
 
 async def _answer(request: Request, body: OllamaBody, asked: Mapping[str, Any], *, is_chat: bool) -> Response:

@@ -1,4 +1,4 @@
-"""GET /api/tags, /api/version and POST /api/show: what Ollama's clients ask before they ask the model."""
+"""GET /api/tags, /api/ps, /api/version and POST /api/show: what Ollama's clients ask before they ask the model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ..body import Body
 from ..errors import no_embeddings
 from ..operations import STARTED
 from ..service import Service
-from .answers import OllamaError, OllamaModels, OllamaShown, OllamaVersion, answers
+from .answers import OllamaError, OllamaLoaded, OllamaModels, OllamaShown, OllamaVersion, answers
 
 REFUSED: Any = {400: {"model": OllamaError, "description": "Always: the model generates text."}}
+FOR_EVER = "9999-12-31T23:59:59Z"
 router = APIRouter()
 
 
@@ -33,6 +34,16 @@ async def tags(request: Request) -> dict[str, Any]:
     modified = datetime.fromtimestamp(STARTED, UTC).isoformat()
     names = (*service.model_names, *service.adapters)
     return {"models": [{"name": name, "model": name, "modified_at": modified, "details": {}} for name in names]}
+
+
+@router.get("/api/ps", summary="The model that is loaded, as Ollama tells it", responses=answers(OllamaLoaded))
+async def loaded(request: Request) -> dict[str, Any]:
+    """The one that the server has, until it ends."""
+    service: Service = request.app.state.service
+    size = service.llm.driver.footprint.weight_bytes
+    on_device = 0 if service.llm.config.device == "cpu" else size
+    told = {"name": service.model_name, "model": service.model_name, "size": size, "size_vram": on_device, "details": {}}
+    return {"models": [{**told, "context_length": service.model_len, "expires_at": FOR_EVER}]}
 
 
 @router.get("/api/version", summary="The version of the server, as Ollama tells it", responses=answers(OllamaVersion))

@@ -67,6 +67,8 @@ class GenerateBody(Body):
     return_text_in_logprobs: bool | None = Field(None, description="Whether log-probabilities name the text of their token.")
     stream: bool | None = None
     model: str | None = None
+    priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
+    extra_key: str | list[str] | None = Field(None, description="cache_salt, as SGLang calls it.")
     log_metrics: Annotated[bool | None, Ignored("All requests are counted.", (True,), is_empty_neutral=False)] = None
     modalities: Annotated[list[str] | None, Ignored("This model reads text.", (["text"],))] = None
     data_parallel_rank: Annotated[int | None, Ignored("There is one engine.")] = None
@@ -89,6 +91,7 @@ class PromptWishes:
         self.start = -1 if start is None else start
         self.num_top = _one(body.top_logprobs_num, number, count, "top_logprobs_num") or 0
         self.rid = _one(body.rid, number, count, "rid")
+        self.extra_key = _one(body.extra_key, number, count, "extra_key")
         if self.start < -1:
             message = f"logprob_start_len is -1, or a place in the prompt, not {self.start}"
             raise ApiError(400, message, param="logprob_start_len", code="invalid_value")
@@ -104,6 +107,8 @@ class PromptWishes:
         made |= {"max_tokens": usual if asked.max_new_tokens is None else asked.max_new_tokens, "n": asked.n, "stop": asked.stop}
         ours = {"min_tokens": asked.min_new_tokens, "seed": asked.sampling_seed, "include_stop_str_in_output": asked.no_stop_trim}
         made |= {name: value for name, value in ours.items() if value is not None}
+        made |= {} if body.priority is None else {"priority": body.priority}
+        made |= {"cache_salt": self.extra_key} if self.extra_key else {}
         made.pop("no_stop_trim", None)
         if asked.structural_tag is not None:
             made["structured_outputs"] = {"structural_tag": _object(asked.structural_tag)}

@@ -55,7 +55,8 @@ async def generate(request: Request, body: GenerateBody) -> Response:
         request_id = request.state.request_id
         ids = [each.rid or (request_id if count == 1 else f"{request_id}-{number}") for number, each in enumerate(wishes)]
         writer = GenerateWriter(service, body, wishes, plans, ids)
-        told = [*body.all_ignored, *renamed(ignored, NAMES)]
+        names = NAMES if body.priority is None else NAMES | {"priority": "priority"}
+        told = [*body.all_ignored, *renamed(ignored, names)]
         return await answer(request, plans, writer, body.stream, told, names=ids)
 
 

@@ -1,11 +1,11 @@
-"""GET /get_model_info, /flush_cache, POST /abort_request: what SGLang's tools ask beside /generate."""
+"""GET /get_model_info, /health_generate, /flush_cache, POST /abort_request: what SGLang's tools ask beside /generate."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import Field
 
 from ..answers import ErrorAnswer
@@ -13,6 +13,7 @@ from ..body import Body
 from ..client import CALLER
 from ..documentation import answers
 from ..errors import ApiError
+from ..operations import LIVES
 from ..service import Service
 from ..vllm.operations import AbortAnswer
 from .answers import ModelInfo
@@ -35,6 +36,13 @@ async def model_info(request: Request) -> dict[str, Any]:
     """The model by its name: where its files are is not told."""
     name = request.app.state.service.model_name
     return {"model_path": name, "tokenizer_path": name, "is_generation": True, "preferred_sampling_params": None}
+
+
+@router.get("/health_generate", summary="Whether a token can be generated, as SGLang", response_class=JSONResponse, responses=LIVES)
+async def health_generate(request: Request) -> Response:
+    """200 when the engine gives a token within a second, else 503."""
+    service: Service = request.app.state.service
+    return JSONResponse({"status": "ok"}) if await service.generates() else JSONResponse({"status": "error"}, 503)
 
 
 @router.get("/flush_cache", summary="Forget all known prompts, as SGLang", responses=FLUSHED)

@@ -60,6 +60,7 @@ async def load(request: Request) -> dict[str, int]:
     return {"server_load": service.num_open}
 
 
+@router.get("/get_server_info", summary="How the server was started, as SGLang", responses=answers(ServerInfo))
 @router.get("/server_info", summary="How the server was started", responses=answers(ServerInfo))
 async def server_info(request: Request) -> dict[str, Any]:
     """The settings of the server, but for keys, and the engine's configuration."""
@@ -89,6 +90,11 @@ async def abort_requests(request: Request, body: AbortBody) -> dict[str, int]:
 @router.post("/v1/rerank", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/v1/score", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/pooling", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/score", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/rerank", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/classify", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/encode", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/embeddings", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/embedding", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 async def refuse_embeddings(request: Request) -> Response:
     """Embeddings take a server with a model of embeddings."""

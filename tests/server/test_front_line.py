@@ -108,6 +108,52 @@ def test_a_request_whose_end_is_in_doubt_is_refused_and_nothing_behind_it_is_ans
     assert b"connection: close" in answer.lower() and json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_request"
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("GET /version HTTP/2.0\r\nHost: x", 505),
+        ("PRI * HTTP/2.0", 505),
+        ("GET /version HTTP/3.0\r\nHost: x", 505),
+        ("GET /version HTTP/1.1\r\nHost: a b", 400),
+        ("GET /version HTTP/1.1\r\nHost: a/b", 400),
+        ("GET /version HTTP/1.1\r\nHost: me@x", 400),
+        ("GET http://me@x/version HTTP/1.1\r\nHost: x", 400),
+        ("GET http://x/version HTTP/1.1\r\nHost: a b", 400),
+        ("GET /version HTTP/1.1\r\nHost: x\r\nHost: x", 400),
+        ("GET /version HTTP/1.1", 400),
+    ],
+)
+def test_what_is_no_request_is_refused_and_the_connection_closed(front: Any, head: str, status: int) -> None:
+    answer = exchange(front[1], head.encode() + b"\r\n\r\n" + HIDDEN)
+    assert answer.startswith(b"HTTP/1.1 %d " % status) and answer.count(b"HTTP/1.1 ") == 1, answer
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_request"
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://x/version", "y", 200), ("HTTP://x:80/llm/version?a=b", "[::1]:80", 200), ("https://x?a", "", 200),
+        ("http://x/nothing", "x", 404), ("//version", "x", 404),
+    ],
+)  # fmt: skip
+def test_a_target_may_name_the_server(front: Any, target: str, host: str, status: int) -> None:
+    """RFC 9112, 3.2.2."""
+    answer = exchange(front[1], f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer key\r\nConnection: close\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 %d " % status), answer
+
+
+def test_empty_lines_before_and_behind_requests_are_passed_over(front: Any) -> None:
+    lines = [f"POST {CHAT} HTTP/1.1", "Host: x", "Authorization: Bearer key", "Content-Type: application/json", f"Content-Length: {len(BODY)}"]
+    last = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answer = exchange(front[1], b"\r\n\r\n" + "\r\n".join(lines).encode() + b"\r\n\r\n" + BODY + b"\r\n\r\n" + last)
+    assert answer.count(b"HTTP/1.1 200 ") == 2, answer
+
+
+def test_options_of_the_server(front: Any) -> None:
+    answer = exchange(front[1], b"OPTIONS * HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 204 ") and b"allow: GET, HEAD, POST" in answer
+
+
 @pytest.mark.parametrize("header", ["Transfer-Encoding: chunked", f"Content-Length: {len(BODY)}"])
 def test_one_of_them_is_a_request(front: Any, header: str) -> None:
     lines = [f"POST {CHAT} HTTP/1.1", "Host: x", "Authorization: Bearer key", "Connection: close", "Content-Type: application/json", header]

@@ -65,6 +65,61 @@ def test_ollamas_last_message_is_gone_on_with(http: httpx.Client) -> None:
     assert set(json.loads('{"on": ' + answer["message"]["content"])) == {"on"}
 
 
+@pytest.mark.parametrize(("path", "asked", "empty"), [("/api/chat", {"messages": []}, "message"), ("/api/generate", {}, "response"), ("/api/generate", {"prompt": ""}, "response")])
+def test_who_says_nothing_to_ollama_has_the_model_loaded(http: httpx.Client, path: str, asked: Any, empty: str) -> None:
+    answer = http.post(path, json={**asked, "model": "embedded:latest"})
+    told = answer.json()
+    assert answer.status_code == 200 and told["done"] is True and told["done_reason"] == "load"
+    assert told[empty] in ("", {"role": "assistant", "content": ""})
+    assert http.post(path, json={**asked, "keep_alive": 0}).json()["done_reason"] == "unload"
+    assert http.post(path, json={**asked, "model": "llama"}).status_code == 404
+    (running,) = http.get("/api/ps").json()["models"]
+    assert running["name"] == "embedded" and running["size"] > 0
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/rerank", "/v1/score", "/score", "/rerank", "/classify", "/encode", "/embeddings", "/embedding", "/pooling"])
+def test_embeddings_and_ranks_are_refused_by_their_name(http: httpx.Client, path: str) -> None:
+    error = http.post(path, json={"input": "x"}).json()["error"]
+    assert error["code"] == "unsupported_endpoint" and error["message"].startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "same"),
+    [("/v1/health", "/health"), ("/models", "/v1/models"), ("/health_generate", "/health"), ("/get_server_info", "/server_info")],
+)
+def test_other_servers_names_of_routes(http: httpx.Client, path: str, same: str) -> None:
+    assert http.get(path).json() == http.get(same).json()
+    assert http.post("/chat/completions", json={"messages": SAID, "max_tokens": 2}).json()["object"] == "chat.completion"
+
+
+@pytest.mark.parametrize("more", [{"detokenize": True}, {"tokenization_kwargs": {}}, {"structured_outputs": {}}, {"structured_outputs": {"json": None, "regex": None}}])
+def test_what_asks_for_nothing_is_no_error(http: httpx.Client, more: Any) -> None:
+    assert http.post("/v1/chat/completions", json={"messages": SAID, "max_tokens": 2, **more}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "param"),
+    [
+        ("/v1/chat/completions", {"logprob_token_ids": [1]}, "logprob_token_ids"),
+        ("/v1/chat/completions", {"repetition_detection": {"max_pattern_size": 4}}, "repetition_detection"),
+        ("/v1/chat/completions", {"structured_outputs": {"json": SCHEMA, "disable_additional_properties": True}}, "structured_outputs.disable_additional_properties"),
+        ("/completion", {"grammar_lazy": True}, "grammar_lazy"),
+        ("/completion", {"speculative.n_max": 4}, "speculative.n_max"),
+    ],
+)
+def test_what_others_have_and_this_has_not_is_refused_with_advice(http: httpx.Client, path: str, more: Any, param: str) -> None:
+    asked = {"prompt": "x"} if path == "/completion" else {"messages": SAID}
+    error = http.post(path, json={**asked, **more}).json()["error"]
+    assert error["param"] == param and "is not supported: " in error["message"]
+
+
+def test_prompts_of_sglang_in_their_turn_and_apart(http: httpx.Client) -> None:
+    body = {"text": ["a", "b"], "sampling_params": {"max_new_tokens": 2}, "priority": 1, "extra_key": ["one", "two"]}
+    answer = http.post("/generate", json=body)
+    assert answer.status_code == 200 and answer.headers["x-maskwright-ignored"] == "priority"
+    assert http.post("/generate", json={**body, "extra_key": ["one"]}).json()["error"]["param"] == "extra_key"
+
+
 @pytest.mark.parametrize(
     ("more", "param"),
     [

@@ -165,3 +165,23 @@ def test_a_body_that_cannot_be_read_is_told_in_one_sentence_for_each_cause(http:
             told.add(error if isinstance(error, str) else error["message"])
             assert answer.status_code == 400, (path, answer.text)
         assert len(told) == 1 and said in (None, *told), told
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": [[5, 10**9]], "max_tokens": 2}),
+        ("/v1/completions", {"prompt": [-1], "max_tokens": 2}),
+        ("/completion", {"prompt": [5, 10**9], "n_predict": 2}),
+        ("/generate", {"input_ids": [-1], "sampling_params": {"max_new_tokens": 2}}),
+    ],
+)
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"echo": True}, {"echo": True, "logprobs": 2}, {"return_token_ids": True}, {"maskwright": {"tokens": True}}, {"stream": True, "echo": True}],
+    ids=str,
+)
+def test_tokens_that_there_are_not_are_refused_whatever_is_told_of_them(http: httpx.Client, path: str, body: Any, more: Any) -> None:
+    asked = {**body, **(more if path == "/v1/completions" else {name: more[name] for name in ("stream",) if name in more})}
+    answer = http.post(path, json=asked)
+    assert answer.status_code == 400 and answer.json()["error"]["code"] == "invalid_value", answer.text

@@ -82,7 +82,8 @@ class ThreadTeam:
 
         link: Any = Link
         try:
-            rank = FollowingRank(orders.get(), link)
+            start = orders.get()
+            rank = FollowingRank(start, link, Peers(start.rank))
             while (order := orders.get()) is not None:
                 rank.do(pickle.loads(pickle.dumps(order)))
         except Exception as error:
@@ -101,7 +102,8 @@ class ThreadTeam:
 
     def begin(self, num_blocks: int, num_host_blocks: int) -> None:
         self.tell(Begin(num_blocks, num_host_blocks, self._meeting))
-        self.peers.connect(self._meeting, CPU)
+        self.answers()
+        self.peers.connect(self._meeting, CPU, 60.0)
         self.answers()
 
     @contextmanager

@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +23,15 @@ from maskwright import LLM, SamplingParams
 from maskwright.cli import run
 from maskwright.engine.adapters.adapter import Adapter, LowRank
 from maskwright.engine.adapters.modules import Place
+from maskwright.engine.config import EngineConfig
 from maskwright.engine.errors import ConfigError, RankLost
+from maskwright.engine.features import EngineFeatures
 from maskwright.engine.models.tokenizer import load_tokenizer
-from maskwright.engine.parallel.messages import Done, FreeAdapter, LoadAdapter
+from maskwright.engine.parallel.messages import Done, FreeAdapter, LoadAdapter, Move
 from maskwright.engine.parallel.team import Follower, Team
+from maskwright.engine.sharding.progress import Progress, Standing
 from maskwright.engine.sharding.ranks import Rank
-from maskwright.engine.verification import Difference, _difference
+from maskwright.engine.verification import Difference, _difference, verify_parallel
 
 PATIENCE = 60  # seconds: a test that waits so long has hung
 SCHEMA = '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "maximum": 150}}, "required": ["name", "age"], "additionalProperties": false}'
@@ -109,7 +115,8 @@ def test_a_rank_that_has_nothing_to_answer_gives_signs_of_life(monkeypatch: pyte
 
 def test_a_pause_of_all_processes_is_no_loss() -> None:
     """As of a container: time has passed for rank 0, and the other rank goes on only now."""
-    looks, said = iter([False, True, False, True, False, False]), iter([b"", pickle.dumps(Done())])
+    looks = iter([False, True, False, True, True, False, False])
+    said, heard = iter([b"", Progress().sign(), pickle.dumps(Done())]), list[Standing]()
 
     class Paused:
         def poll(self, seconds: float) -> bool:
@@ -119,8 +126,8 @@ def test_a_pause_of_all_processes_is_no_loss() -> None:
             return next(said)
 
     follower: Any = Follower.__new__(Follower)
-    follower.seconds, follower._connection = 30.0, Paused()
-    assert follower.hear() == Done()
+    follower.seconds, follower._connection, follower.on_standing = 30.0, Paused(), heard.append
+    assert follower.hear() == Done() and len(heard) == 1
     with pytest.raises(TimeoutError):
         follower.hear()
 
@@ -148,6 +155,69 @@ def test_a_rank_that_dies_or_stops_while_shares_are_loaded_is_told(
     with pytest.raises(RankLost, match=f"rank 1 {how}; all ranks have ended: load the model again"):
         LLM(**SMALL, tensor_parallel=2, rank_seconds=seconds)
     assert teams[0].followers[0].process.poll() is not None
+
+
+class Endless:
+    """Who reads it hangs."""
+
+    def __reduce__(self) -> Any:
+        return time.sleep, (1e9,)
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """A block beside which another thread of this process computes, as that of a server does."""
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            sum(range(10_000))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+WAITED = "rank 1 lives, and has kept the others waiting for 30 s \\(rank_seconds\\); all ranks have ended: load the model again"
+
+
+def test_a_rank_that_lives_and_does_not_come_to_a_sum_is_waited_for_no_longer_than_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwright.engine.parallel.team._SIGNS", 300)
+    with LLM(**SMALL, tensor_parallel=2, num_kv_blocks=24) as llm:
+        stream = llm.stream(PROMPTS[0], sampling=SamplingParams(max_tokens=150, temperature=0, ignore_eos=True))
+        next(stream)
+        team = llm.driver._engine.runner._team  # type: ignore[attr-defined]
+        team._patience._num_turns = 20  # instead of 300
+        team.tell(Move(map(time.sleep, [1e9])))  # type: ignore[arg-type]  # whose members rank 1 asks for
+        with at_work():
+            *_, done = in_time(lambda: list(stream))
+        assert re.fullmatch(f"RankLost: {WAITED}", done.output.error)
+        assert team.followers[0].process.wait(PATIENCE) == -signal.SIGKILL
+
+
+def test_a_rank_that_lives_and_does_not_get_ready_is_waited_for_no_longer_than_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is computed beside one device."""
+    monkeypatch.setattr("maskwright.engine.parallel.team._SIGNS", 300)
+
+    def load_and_hang(team: Team) -> int:
+        team._patience._num_turns = 40  # instead of 300
+        team.tell(Endless())  # type: ignore[arg-type]  # behind which rank 1 reads nothing
+        return num_blocks(team)
+
+    num_blocks = Team.num_blocks
+    monkeypatch.setattr(Team, "num_blocks", load_and_hang)
+    config = EngineConfig(model=LLM(**SMALL).config.model, device="cpu", max_model_len=256, threads=1, tensor_parallel=2)
+    with pytest.raises(RankLost, match=WAITED):
+        in_time_or_raised(lambda: verify_parallel(config, EngineFeatures(), PROMPTS[:1], 2))
+
+
+def in_time_or_raised(work: Any) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(PATIENCE)
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5, -1.0, True, "soon", float("nan")])

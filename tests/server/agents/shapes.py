@@ -82,6 +82,69 @@ CODEX: dict[str, Any] = {
     "client_metadata": {"x-codex-installation-id": "0199a213"},
 }
 
+NUMBER = {"type": "number"}
+
+
+def _said(role: str, *texts: str) -> dict[str, Any]:
+    return {"type": "message", "id": f"msg_{role}", "role": role, "content": [{"type": "input_text", "text": text} for text in texts]}
+
+
+def _open_function(name: str, required: list[str], **properties: Any) -> dict[str, Any]:
+    made = function(name, **properties)
+    return {"type": "function", **made, "parameters": {**made["parameters"], "required": required}}
+
+
+CODEX_RECORDED: dict[str, Any] = {  # by version 0.169 with --output-schema, after a call
+    "model": "default",
+    "stream": True,
+    "input": [
+        _said("developer", "You are a coding agent. Be brief."),
+        _said("developer", "<skills_instructions>", "<permissions instructions>"),
+        _said("user", "<environment_context></environment_context>"),
+        _said("user", "List the files."),
+        {"type": "function_call", "status": "completed", "id": "item_0", "name": "exec_command", "arguments": '{"cmd":"ls"}', "call_id": "call_1"},
+        {"type": "function_call_output", "id": "fco_1", "call_id": "call_1", "output": "Chunk ID: 536df4\nProcess exited with code 0\nOutput:\na\n"},
+        {"type": "function_call", "id": "item_1", "namespace": "multi_agent_v1", "name": "close_agent", "arguments": '{"target":"a"}', "call_id": "call_2"},
+        {"type": "function_call_output", "id": "fco_2", "call_id": "call_2", "output": "agent with id a not found"},
+        _said("user", "And now?"),
+    ],
+    "tools": [
+        _open_function(
+            "exec_command",
+            ["cmd"],
+            cmd=TEXT,
+            login={"type": "boolean"},
+            max_output_tokens=NUMBER,
+            prefix_rule={"type": "array", "items": TEXT},
+            sandbox_permissions={"type": "string", "enum": ["use_default", "require_escalated"]},
+            yield_time_ms=NUMBER,
+        ),
+        _open_function("write_stdin", ["session_id"], session_id=NUMBER, chars=TEXT),
+        {
+            "type": "namespace",
+            "name": "multi_agent_v1",
+            "description": "Tools for spawning and managing sub-agents.",
+            "tools": [_open_function("close_agent", ["target"], target=TEXT), _open_function("spawn_agent", [], message=TEXT, fork_context={"type": "boolean"})],
+        },
+        {"type": "web_search", "external_web_access": True},
+    ],
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+    "reasoning": {"summary": "auto"},
+    "store": False,
+    "include": ["reasoning.encrypted_content"],
+    "prompt_cache_key": "01a216ce-deb4-7202-9c2b-fbcb53a39bb4",
+    "text": {
+        "format": {
+            "type": "json_schema",
+            "strict": True,
+            "name": "codex_output_schema",
+            "schema": {"type": "object", "properties": {"city": {**TEXT, "maxLength": 20}, "count": {"type": "integer"}}, "required": ["city", "count"], "additionalProperties": False},
+        }
+    },
+    "client_metadata": {"x-codex-installation-id": "0199a213", "x-codex-window-id": "01a216c5:0"},
+}
+
 CLAUDE_CODE: dict[str, Any] = {
     "model": "default",
     "max_tokens": 32000,
@@ -215,6 +278,7 @@ CONTINUE_AUTOCOMPLETE: dict[str, Any] = {
 
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "codex": ("/v1/responses", CODEX),
+    "codex, recorded": ("/v1/responses", CODEX_RECORDED),
     "claude code": ("/v1/messages?beta=true", CLAUDE_CODE),
     "openhands": ("/v1/chat/completions", OPENHANDS),
     "cline": ("/v1/chat/completions", CLINE),

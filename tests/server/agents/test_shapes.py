@@ -15,10 +15,11 @@ from maskwright.server.custom_calls import InputReader
 from maskwright.server.settings import ServerSettings
 
 from ..serving import served
-from .shapes import CODEX, PATCH, SHAPES
+from .shapes import CODEX, PATCH, SHAPES, TEXT, function
 
 IGNORED = "x-maskwright-ignored"
 TOOL = {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": PATCH}}
+FIND = {"type": "function", **function("find", q={**TEXT, "maxLength": 8})}
 FEW = {"max_tokens": 24, "max_output_tokens": 24}
 QUESTION = [{"role": "user", "content": "delete a"}]
 
@@ -47,7 +48,7 @@ def test_an_agents_request_is_answered(http: httpx.Client, agent: str) -> None:
     assert whole.status_code == 200, whole.text
 
 
-@pytest.mark.parametrize("agent", ["codex", "claude code", "openhands", "continue, chat"])
+@pytest.mark.parametrize("agent", ["codex", "codex, recorded", "claude code", "openhands", "continue, chat"])
 def test_its_tools_can_be_called(http: httpx.Client, agent: str) -> None:
     path, body = SHAPES[agent]
     choice = {"type": "any"} if "messages?" in path else "required"
@@ -62,10 +63,50 @@ def test_its_tools_can_be_called(http: httpx.Client, agent: str) -> None:
 def test_codex_is_told_what_was_passed_over(http: httpx.Client) -> None:
     answer = http.post("/v1/responses", json=short("/v1/responses", CODEX, tool_choice="none"))
     said = answer.headers[IGNORED]
-    for place in ("tools[3] (web_search)", "tools[4] (image_generation)", "tools[5] (namespace)", "tools[6] (local_shell)", "input[12] (web_search_call)"):
+    for place in ("tools[3] (web_search)", "tools[4] (image_generation)", "tools[6] (local_shell)", "input[12] (web_search_call)"):
         assert place in said
+    assert "tools[5]" not in said  # a namespace of functions
     plain = http.post("/v1/responses", json={"input": "hello", "max_output_tokens": 2})
     assert IGNORED not in plain.headers
+
+
+DOCS = {"type": "namespace", "name": "mcp__docs", "description": "Docs", "tools": [FIND, {"type": "web_search"}]}
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"type": "function", "name": "find", "namespace": "mcp__docs"},
+        {"type": "allowed_tools", "mode": "required", "tools": [{"type": "namespace", "name": "mcp__docs"}]},
+        {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "find", "namespace": "mcp__docs"}]},
+    ],
+)
+def test_a_tool_in_a_namespace_is_called_by_its_two_names(http: httpx.Client, choice: Any) -> None:
+    asked = {"input": QUESTION, "tools": [FIND, DOCS], "tool_choice": choice, "max_output_tokens": 200, "temperature": 0, "stream": True}
+    answer = http.post("/v1/responses", json=asked)
+    assert answer.status_code == 200 and answer.headers[IGNORED] == "tools[1].tools[1] (web_search)"
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    told = [event["item"] for event in events if event["type"] in ("response.output_item.added", "response.output_item.done")]
+    told.append(events[-1]["response"]["output"][-1])
+    assert {(item["name"], item["namespace"]) for item in told} == {("find", "mcp__docs")}
+    assert set(json.loads(told[-1]["arguments"])) == {"q"}
+    back = [*QUESTION, told[-1], {"type": "function_call_output", "call_id": told[-1]["call_id"], "output": "found"}]
+    going_on = http.post("/v1/responses", json={**asked, "input": back, "tool_choice": "none", "stream": False, "max_output_tokens": 4})
+    assert going_on.status_code == 200 and going_on.json()["tools"] == asked["tools"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "place"),
+    [
+        ([{"type": "function", **function("a__b")}, {"type": "namespace", "name": "a", "tools": [{"type": "function", **function("b")}]}], "tools[1].tools[0].name"),
+        ([{"type": "namespace", "name": "a", "tools": [{"type": "function", **function("b")}] * 2}], "tools[0].tools[1].name"),
+        ([{"type": "namespace", "tools": []}], "tools[0].name"),
+        ([{"type": "namespace", "name": "a", "tools": ["b"]}], "tools[0].tools"),
+    ],
+)
+def test_a_namespace_that_is_none_is_refused_by_its_place(http: httpx.Client, tools: Any, place: str) -> None:
+    error = http.post("/v1/responses", json={"input": "x", "tools": tools, "max_output_tokens": 4})
+    assert error.status_code == 400 and error.json()["error"]["param"] == place
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -26,11 +26,13 @@ PATHS = [
     ("POST", "/apply-template"), ("POST", "/infill"), ("POST", "/generate"), ("GET", "/get_model_info"), ("GET", "/model_info"),
     ("GET", "/flush_cache"), ("POST", "/flush_cache"), ("POST", "/abort_request"), ("POST", "/abort_requests"), ("POST", "/reset_prefix_cache"),
     ("GET", "/ping"), ("POST", "/ping"), ("GET", "/load"), ("GET", "/server_info"), ("POST", "/v1/embeddings"), ("POST", "/v1/rerank"),
-    ("POST", "/v1/score"), ("POST", "/pooling"), ("POST", "/embedding"),
+    ("POST", "/v1/score"), ("POST", "/pooling"), ("POST", "/embedding"), ("POST", "/embeddings"), ("POST", "/encode"), ("POST", "/classify"),
+    ("POST", "/rerank"), ("POST", "/score"), ("POST", "/chat/completions"), ("GET", "/models"), ("GET", "/v1/health"), ("GET", "/health_generate"),
+    ("GET", "/get_server_info"),
     ("POST", "/v1/files"), ("GET", "/v1/files"), ("GET", "/v1/files/{file_id}"), ("DELETE", "/v1/files/{file_id}"), ("GET", "/v1/files/{file_id}/content"),
     ("POST", "/v1/batches"), ("GET", "/v1/batches"), ("GET", "/v1/batches/{batch_id}"), ("POST", "/v1/batches/{batch_id}/cancel"),
     ("POST", "/v1/load_lora_adapter"), ("POST", "/v1/unload_lora_adapter"),
-    ("POST", "/api/chat"), ("POST", "/api/generate"), ("POST", "/api/show"), ("POST", "/api/embed"), ("POST", "/api/embeddings"), ("GET", "/api/tags"), ("GET", "/api/version"),
+    ("POST", "/api/chat"), ("POST", "/api/generate"), ("POST", "/api/show"), ("POST", "/api/embed"), ("POST", "/api/embeddings"), ("GET", "/api/tags"), ("GET", "/api/ps"), ("GET", "/api/version"),
     ("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/version"),
 ]  # fmt: skip
 

@@ -216,7 +216,7 @@ def test_what_proved_slow_is_remembered_for_a_while(scene: Scene, monkeypatch: p
     tired.seconds_used = 1.0
 
     async def looks(source: bytes, client: str) -> bool:
-        return lanes._looks_slow(source, client)
+        return lanes._looks_slow(len(source), client)
 
     async def note(process: Any, source: bytes) -> None:
         lanes._note(process, source, "a")
