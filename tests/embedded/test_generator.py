@@ -123,7 +123,7 @@ def test_true_is_not_one() -> None:
 
 def test_two_models_differ_by_what_drawing_texts_anew_shows() -> None:
     rng = random.Random(3)
-    examples = [Example("fill", "", canonical_json({key: 1 for key in "abcde"[: rng.randint(1, 5)]}), {}) for _ in range(80)]
+    examples = [Example("fill", "", canonical_json(dict.fromkeys("abcde"[: rng.randint(1, 5)], 1)), {}) for _ in range(80)]
 
     def answered(example: Example, chance: float) -> str:
         return canonical_json({key: int(rng.random() < chance) for key in json.loads(example.answer)} | ({"made up": 1} if rng.random() < 0.1 else {}))
