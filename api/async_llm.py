@@ -431,7 +431,7 @@ async def _results(
     calls: Sequence[tuple[str, ToolCall]], on_error: OnError
 ) -> AsyncGenerator[ToolStarted | ToolEnded, None]:
     """Run calls at the same time, and tell what came of them in their order. Those that nobody waits for are cancelled."""
-    running = [asyncio.ensure_future(run_call_async(*each, on_error, asyncio.to_thread(each[1].run))) for each in calls]
+    running = [asyncio.ensure_future(run_call_async(*each, on_error)) for each in calls]
     try:
         for call_id, call in calls:
             yield ToolStarted(call_id, call)

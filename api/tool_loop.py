@@ -8,8 +8,8 @@
     ToolsDone(run)
 
 **Errors.** What a function raises, and arguments that its annotations reject, are the result of the call: the model reads
-`{"error": "ValueError: no such city"}` and may try again. `on_error="raise"` ends the loop with `ToolFailed` instead. What is no
-`Exception`, such as an interrupt, always ends it.
+`{"error": "ValueError: no such city"}` and may try again. So are values that no text tells. `on_error="raise"` ends the loop with
+`ToolFailed` instead. What is no `Exception`, such as an interrupt, always ends it.
 
 **Limits.** In `max_rounds` replies the model may call, `max_calls` times in all; then it is asked once more, without tools, so
 that it has to answer. A call beyond the limit is not run, and its result says so. With `max_tokens`, of all replies together, the
@@ -18,9 +18,10 @@ loop ends where no tokens are left. A tool without a function is the caller's to
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal, TypeAlias, get_args
@@ -242,34 +243,65 @@ def tool_loop(
     return ToolLoop(list(read_messages(messages)), checked, limits, tool_choice)
 
 
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What a function raised, as a value: a future cannot carry every exception (StopIteration), and who waits for it would wait
+    for ever."""
+
+    error: Exception
+
+
 def run_call(call_id: str, call: ToolCall, on_error: OnError) -> ToolResult:
-    """Run a call; errors are told or raised as ToolFailed."""
+    """Run a call; errors are told or raised as ToolFailed. Raises UsageError where the function gives what is to be awaited."""
+    value = _attempted(call)
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        kind = type(value).__name__
+        raise UsageError(f'tool "{call.name}" returned an awaitable {kind}, which AsyncLLM.run_tools awaits, not LLM.run_tools')
+    return _result(call_id, call, value, on_error)
+
+
+async def run_call_async(call_id: str, call: ToolCall, on_error: OnError) -> ToolResult:
+    """Run a call in a thread, and await what it returns if that is awaitable; errors are told or raised as ToolFailed."""
+    value = await asyncio.to_thread(_attempted, call)
+    if inspect.isawaitable(value):
+        try:
+            value = await value
+        except Exception as error:
+            value = _Raised(error)
+    return _result(call_id, call, value, on_error)
+
+
+def _attempted(call: ToolCall) -> Any:
     try:
-        return _result(call_id, call, call.run())
+        return call.run()
     except Exception as error:
-        return _failed(call_id, call, error, on_error)
+        return _Raised(error)
 
 
-async def run_call_async(call_id: str, call: ToolCall, on_error: OnError, called: Awaitable[Any]) -> ToolResult:
-    """Wait for a call, and for what it returns if that is awaitable; errors are told or raised as ToolFailed."""
-    try:
-        value = await called
-        return _result(call_id, call, await value if inspect.isawaitable(value) else value)
-    except Exception as error:
-        return _failed(call_id, call, error, on_error)
-
-
-def _result(call_id: str, call: ToolCall, value: Any) -> ToolResult:
-    result = ToolResult(call_id, call, value)
-    result.content  # noqa: B018 - a value that cannot be told is an error of the tool
-    return result
-
-
-def _failed(call_id: str, call: ToolCall, error: Exception, on_error: OnError) -> ToolResult:
-    told = f"{type(error).__name__}: {error}"
+def _result(call_id: str, call: ToolCall, value: Any, on_error: OnError) -> ToolResult:
+    """A value that no text tells is an error of the tool."""
+    if not isinstance(value, _Raised):
+        result = ToolResult(call_id, call, value)
+        try:
+            result.content.encode()
+            return result
+        except Exception as error:
+            value = _Raised(error)
+    told = _told(value.error)
     if on_error == "raise":
-        raise ToolFailed(call.name, told) from error
+        raise ToolFailed(call.name, told) from value.error
     return ToolResult(call_id, call, error=told)
+
+
+def _told(error: Exception) -> str:
+    """An exception in words that any tokenizer reads, whatever its own are."""
+    try:
+        words = str(error)
+    except Exception:
+        words = "it cannot be put into words"
+    return f"{type(error).__name__}: {words}".encode(errors="backslashreplace").decode()
 
 
 def _as_json(value: Any) -> str:

@@ -18,7 +18,11 @@ from ..errors import UsageError
 from ..field_comments import field_comments
 
 # Names beside the long ones, those of llama.cpp's commands: -t is threads there, and never a temperature by mistake.
-SHORT = {"temperature": "--temp", "threads": "-t", "max_tokens": "-n"}
+BESIDE = {
+    "temperature": ("--temp",), "threads": ("-t",), "max_tokens": ("-n", "--n-predict", "--predict"), "typical_p": ("--typical",),
+    "repetition_penalty": ("--repeat-penalty",), "top_n_sigma": ("--top-nsigma",), "dynatemp_exponent": ("--dynatemp-exp",),
+    "mirostat_tau": ("--mirostat-ent",), "mirostat_eta": ("--mirostat-lr",), "dry_sequence_breakers": ("--dry-sequence-breaker",),
+}  # fmt: skip
 
 
 def option_parameters(
@@ -75,7 +79,7 @@ def spread(arguments: Sequence[str], option: str) -> list[str]:
 
 
 def _parameter(name: str, hint: Any, comment: str, panel: str, shown_default: str) -> inspect.Parameter:
-    names = [_long_name(name), SHORT[name]] if name in SHORT else []
+    names = [_long_name(name), *BESIDE[name]] if name in BESIDE else []
     option = typer.Option(*names, help=comment, rich_help_panel=panel, show_default=shown_default or False)
     annotation = Annotated[_command_line_type(hint) | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

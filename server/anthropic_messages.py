@@ -83,7 +83,6 @@ class MessageBody(SamplingExtras, ConversationBody):
     stream: bool | None = None
     return_token_ids: Annotated[bool | None, Ignored("Chat completions tell them.")] = None
     return_tokens_as_token_ids: Annotated[bool | None, Ignored("Chat completions tell them.")] = None
-    top_k: int | None = Field(None, ge=0)
     metadata: dict[str, Any] | None = Field(None, description="user_id: who shares the engine with others, with --policy fair.")
     service_tier: Annotated[Literal["auto", "standard_only"] | None, Ignored("One tier.", ("auto", "standard_only"))] = None
     speed: Annotated[Literal["standard"] | None, Because("There is one speed here.")] = None

@@ -15,6 +15,7 @@ SETS = {
     "held_out_values": "known phrasings, new values",
     "handwritten": "written by hand, a guide to the work",
     "unseen": "written by hand afterwards",
+    "unseen_later": "written by hand later, in more shapes",
 }
 KINDS = {"fill": "fields of schemas", "call": "tool and arguments", "choice": "choices", "regex": "patterns", "grammar": "grammars"}
 
@@ -50,7 +51,7 @@ def card(template: str, results: dict[str, Any], size: int, training: str, resul
         "size": f"{size / 1e6:.1f} MB",
         "training": training,
         "results": results_file,
-        "num_hand": str(sum(results["unseen"]["constrained"]["answers_by_kind"].values())),
+        "num_hand": str(sum(sum(results[name]["constrained"]["answers_by_kind"].values()) for name in ("unseen", "unseen_later"))),
         **{name: str(results[name]) for name in ("date", "device", "torch", "transformers", "command")},
     }
     for name, text in filled.items():

@@ -194,6 +194,25 @@ def test_spans_are_nothing_where_nothing_is_profiled(llm: LLM, tmp_path: Path) -
     assert '"maskwright: mine"' in (tmp_path / "traced" / "trace.json").read_text()
 
 
+def test_a_trace_is_written_of_what_was_interrupted(llm: LLM, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), llm.profile(tmp_path / "traced"), span("mine"):
+        raise KeyboardInterrupt
+    assert '"maskwright: mine"' in (tmp_path / "traced" / "trace.json").read_text() and span("a") is span("b")
+
+
+def test_a_profile_that_cannot_be_is_refused_before_anything_runs(llm: LLM, model_folder: Path, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "taken" / "trace.json").mkdir(parents=True)
+    for folder in ("file", "file/below", "taken"):
+        with pytest.raises(UsageError, match="nothing can be written"), llm.profile(tmp_path / folder):
+            raise AssertionError("it ran")
+    assert run(["generate", "-m", str(model_folder), "--profile", str(tmp_path / "file"), "a"]) != 0
+    assert "nothing can be written" in capsys.readouterr().err
+    with llm.profile(tmp_path / "traced"), pytest.raises(UsageError, match="one profile at a time"), llm.profile(tmp_path / "other"):
+        raise AssertionError("it ran")
+    assert not (tmp_path / "other").exists() and (tmp_path / "traced" / "trace.json").read_text()
+
+
 def test_parts_are_nvtx_ranges_beside_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each opened once and closed once, inside of one another, also where a step fails."""
     told: list[str] = []

@@ -58,3 +58,19 @@ def test_a_bias_is_given_by_id_or_by_text() -> None:
 def test_what_only_python_has_is_no_option() -> None:
     names = {parameter.name for parameter in option_parameters(SamplingParams, "Panel")}
     assert "bad_words_ids" not in names and {"bad_words", "dry_multiplier", "top_n_sigma", "mirostat"} <= names
+
+
+def test_options_have_the_names_of_llama_cpps_commands_too() -> None:
+    given = {
+        "--temp": "temperature", "-n": "max_tokens", "--predict": "max_tokens", "--n-predict": "max_tokens", "--top-k": "top_k", "--top-p": "top_p",
+        "--min-p": "min_p", "--top-nsigma": "top_n_sigma", "--typical": "typical_p", "--xtc-probability": "xtc_probability", "--seed": "seed",
+        "--xtc-threshold": "xtc_threshold", "--repeat-last-n": "repeat_last_n", "--repeat-penalty": "repetition_penalty",
+        "--presence-penalty": "presence_penalty", "--frequency-penalty": "frequency_penalty", "--dry-multiplier": "dry_multiplier",
+        "--dry-base": "dry_base", "--dry-allowed-length": "dry_allowed_length", "--dry-penalty-last-n": "dry_penalty_last_n",
+        "--dry-sequence-breaker": "dry_sequence_breakers", "--dynatemp-range": "dynatemp_range", "--dynatemp-exp": "dynatemp_exponent",
+        "--mirostat": "mirostat", "--mirostat-lr": "mirostat_eta", "--mirostat-ent": "mirostat_tau", "--ignore-eos": "ignore_eos",
+        "--logit-bias": "logit_bias",
+    }  # fmt: skip
+    options = {parameter.name: parameter.annotation.__metadata__[0].param_decls for parameter in option_parameters(SamplingParams, "Panel")}
+    known = {flag: name for name, flags in options.items() for flag in flags or ["--" + name.replace("_", "-")]}
+    assert {flag: known.get(flag) for flag in given} == given

@@ -25,6 +25,7 @@ from maskwright.tool_loop import (
     ToolsDone,
     ToolStarted,
     run_call,
+    run_call_async,
     tool_loop,
 )
 from maskwright.tools import as_tool
@@ -103,6 +104,55 @@ def test_what_cannot_be_told_is_an_error_of_the_tool() -> None:
 
 class Point(BaseModel):
     x: int
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def fails(kind: str) -> Any:
+    """Fails, in a way of its own."""
+    if kind == "half":
+        return "\ud800"
+    raise {"stop": StopIteration(), "async": StopAsyncIteration("x"), "mute": Speechless(), "half name": OSError("\ud800")}[kind]
+
+
+FAILURES = {"stop": "StopIteration: ", "async": "StopAsyncIteration: x", "mute": "Speechless: it cannot", "half": "UnicodeEncodeError: ", "half name": "OSError: \\ud800"}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_however_a_tool_fails_both_loops_tell_it(kind: str) -> None:
+    failing = ToolCall(as_tool(fails), {"kind": kind})
+
+    async def waited(on_error: Any) -> ToolResult:
+        return await asyncio.wait_for(run_call_async("c", failing, on_error), 20)
+
+    for result in (run_call("c", failing, "tell"), asyncio.run(waited("tell"))):
+        assert result.value is None and (result.error or "").startswith(FAILURES[kind])
+        result.content.encode()
+    with pytest.raises(ToolFailed, match="fails"):
+        run_call("c", failing, "raise")
+    with pytest.raises(ToolFailed, match="fails"):
+        asyncio.run(waited("raise"))
+
+
+class Later:
+    """A function that is awaited, and does not look so."""
+
+    __name__ = "later"
+
+    async def __call__(self, n: int) -> int:
+        await asyncio.sleep(0)
+        return n if n < 9 else next(iter(()))
+
+
+def test_what_is_awaited_is_a_result_under_asyncio_alone() -> None:
+    tool = as_tool(Later())
+    with pytest.raises(UsageError, match='"later" returned an awaitable coroutine'):
+        run_call("c", ToolCall(tool, {"n": 3}), "tell")
+    assert asyncio.run(run_call_async("c", ToolCall(tool, {"n": 3}), "tell")).value == 3
+    assert (asyncio.run(run_call_async("c", ToolCall(tool, {"n": 9}), "tell")).error or "").startswith("RuntimeError")
 
 
 def test_after_the_last_round_the_model_has_to_answer() -> None:

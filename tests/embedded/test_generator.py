@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import data
 import domains
 import handwritten
 import scoring
+import unseen_texts
 import values
 import words
 from calls import call_schema
@@ -38,7 +40,7 @@ def test_answers_satisfy_their_constraints(split: values.Split) -> None:
 
 
 def test_handwritten_answers_satisfy_their_constraints() -> None:
-    for example in (*handwritten.HANDWRITTEN, *handwritten.UNSEEN):
+    for example in (*handwritten.HANDWRITTEN, *handwritten.UNSEEN, *unseen_texts.LATER):
         assert satisfies(example.answer, example.constraint), example
 
 
@@ -117,3 +119,34 @@ def test_score_of_malformed_json_is_zero() -> None:
 def test_true_is_not_one() -> None:
     assert scoring.is_same(1, 1.0)
     assert not scoring.is_same(1, True)
+
+
+def test_two_models_differ_by_what_drawing_texts_anew_shows() -> None:
+    rng = random.Random(3)
+    examples = [Example("fill", "", canonical_json(dict.fromkeys("abcde"[: rng.randint(1, 5)], 1)), {}) for _ in range(80)]
+
+    def answered(example: Example, chance: float) -> str:
+        return canonical_json({key: int(rng.random() < chance) for key in json.loads(example.answer)} | ({"made up": 1} if rng.random() < 0.1 else {}))
+
+    one, two = ([answered(example, chance) for example in examples] for chance in (0.9, 0.6))
+    told = scoring.difference(examples, one, two)
+
+    def points(rows: list[int]) -> float:
+        shares = []
+        for answers in (one, two):
+            score = scoring.Score()
+            for row in rows:
+                score.add(examples[row], answers[row])
+            shares.append(100 * score.right_fields["fill"] / score.fields["fill"])
+        return shares[0] - shares[1]
+
+    redrawn = [points(rng.choices(range(80), k=80)) for _ in range(2000)]
+    assert told["texts"] == 80
+    assert told["points"] == pytest.approx(points(list(range(80))), abs=0.06)
+    assert told["error"] == pytest.approx(1.96 * statistics.stdev(redrawn), rel=0.08)
+
+
+def test_the_same_answers_differ_by_nothing() -> None:
+    examples = first_examples("held_out", 40)
+    answers = [example.answer for example in examples]
+    assert scoring.difference(examples, answers, answers) == {"points": 0.0, "error": 0.0, "texts": sum(example.kind in scoring.JSON_KINDS for example in examples)}
