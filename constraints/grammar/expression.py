@@ -62,8 +62,8 @@ class Grammar(NodeStore):
 
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
         *NodeStore.ATTRIBUTES, "labels", "claims", "kept_lazily", "notes", "residue", "search_share", "units", "segments",
-        "only_json", "has_json_values", "mixed_arrays", "stacks_as_graph", "special_tokens", "end_tokens", "vocabulary", "memo", "loops", "chain_ends", "_literals",
-        "_unions", "_by_supply", "_steps", "_characters",
+        "only_json", "has_json_values", "mixed_arrays", "stacks_as_graph", "special_tokens", "end_tokens", "vocabulary", "memo",
+        "loops", "chain_ends", "_literals", "_unions", "_by_supply", "_steps", "_characters",
     )  # fmt: skip
 
     def __init__(self) -> None:
