@@ -3,8 +3,8 @@
 What one keyword says by itself and takes too many states for a table stays a product, whose states are made as texts are read
 (automaton/intersections.py). Mostly each token adds a few: to a number that is no multiple of another one, to a length beside the
 labels of a host. Where it adds thousands, as nearly all texts differ in what may follow, `Limits.states` would be met in the middle
-of one. So a text of such a part is drawn, with its masks, and what is made for them is counted. A part that takes a thousandth of
-`Limits.states` for a token is refused, with its path and keyword.
+of one. So a text of such a part is drawn, with its masks, and what is made for them is counted. A part that takes four thousandths
+of `Limits.states` for each token is refused, with its path and keyword: 250 tokens of it would be too many.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..token_automaton.token_automaton import TokenAutomaton
 from .constraint import as_token_ids
 
 _TOKENS = 32  # that are drawn
-SHARE = 0.001  # of the states of a constraint: what a token of one part may add
+SHARE = 0.004  # of the states of a constraint: what a token of one part may add
 
 
 def settle(automaton: TokenAutomaton) -> None:
