@@ -61,16 +61,16 @@ class Grammar(NodeStore):
     """Expressions and rules; see the module's documentation for what each builder method denotes."""
 
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
-        *NodeStore.ATTRIBUTES, "labels", "claims", "kept_lazily", "notes", "residue", "search_share", "units", "segments",
-        "only_json", "has_json_values", "mixed_arrays", "stacks_as_graph", "special_tokens", "end_tokens", "vocabulary", "memo",
-        "loops", "chain_ends", "_literals", "_unions", "_by_supply", "_steps", "_characters",
+        *NodeStore.ATTRIBUTES, "labels", "claims", "notes", "residue", "search_share", "units", "segments", "only_json",
+        "has_json_values",
+        "mixed_arrays", "stacks_as_graph", "special_tokens", "end_tokens", "vocabulary", "memo", "loops", "chain_ends", "_literals",
+        "_unions", "_by_supply", "_steps", "_characters",
     )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
         self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
         self.claims: dict[Node, tuple[str, tuple[str, ...]]] = {}  # (path, keywords) that an intersection stands for
-        self.kept_lazily: dict[Node, tuple[str, tuple[str, ...]]] = {}  # the claims of intersections that are no tables
         self.notes: list[str] = []  # remarks for the user: ignored annotations, narrower formats
         self.residue: list[str] = []  # relaxations the user opted in to
         self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly

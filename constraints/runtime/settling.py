@@ -22,7 +22,7 @@ SHARE = 0.004  # of the states of a constraint: what a token of one part may add
 
 def settle(automaton: TokenAutomaton) -> None:
     """Raises `ConstraintLimit` for a part that would meet one inside of a text. What is made for other parts is kept."""
-    for node, (path, keywords) in automaton.grammar.kept_lazily.items():
+    for node, (path, keywords) in automaton.kept_lazily.items():
         most = automaton.num_states + max(_TOKENS * SHARE * automaton.limits.states, 1)
         start = state = automaton.start_of(node)
         draw = random.Random(node)
