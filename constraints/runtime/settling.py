@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 
+from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
 from ..grammar.stopwatch import look
 from ..token_automaton.token_automaton import TokenAutomaton
@@ -26,12 +27,14 @@ def settle(automaton: TokenAutomaton) -> None:
         most = automaton.num_states + max(_TOKENS * SHARE * automaton.limits.states, 1)
         start = state = automaton.start_of(node)
         draw = random.Random(node)
-        for _ in range(_TOKENS):
+        for _ in range(_TOKENS if start != DEAD else 0):
             allowed = list(as_token_ids(automaton.row(state)))
             look()
             if automaton.num_states > most:
                 raise _too_hard(path, keywords, automaton.limits.states)
-            state = automaton.advance_one(state, int(draw.choice(allowed))) if len(allowed) else start
+            state = automaton.advance_one(state, draw.choice(allowed)) if allowed else DEAD
+            if state == DEAD:  # behind the end of a text another one begins
+                state = start
 
 
 def _too_hard(path: str, keywords: tuple[str, ...], states: int) -> ConstraintLimit:
