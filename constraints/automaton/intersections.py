@@ -108,7 +108,7 @@ class Intersections:
                     raise
             self._num_in_vain += 1
             self._note(claims)
-        self._grammar.kept_lazily[node] = _told(claims)
+        self._machine.kept_lazily[node] = _told(claims)
         self._enter_products(node)
 
     def _note(self, claims: list[Claim]) -> None:

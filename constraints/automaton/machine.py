@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import ConstraintLimit
+from ..grammar.expression import Node
 from ..grammar.source import Limits
 from ..grammar.stopwatch import check_bytes, look
 from ..numba_support.records import Words
@@ -31,6 +32,7 @@ class Machine:
 
     def __init__(self, arena: Arena, limits: Limits) -> None:
         self._arena, self._limits = arena, limits
+        self.kept_lazily: dict[Node, tuple[str, tuple[str, ...]]] = {}  # intersections that are no tables: path and keywords
 
     @property
     def address(self) -> int:

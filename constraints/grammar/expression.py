@@ -64,7 +64,6 @@ class Grammar(NodeStore):
         super().__init__()
         self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
         self.claims: dict[Node, tuple[str, tuple[str, ...]]] = {}  # (path, keywords) that an intersection stands for
-        self.kept_lazily: dict[Node, tuple[str, tuple[str, ...]]] = {}  # the claims of intersections that are no tables
         self.notes: list[str] = []  # remarks for the user: ignored annotations, narrower formats
         self.residue: list[str] = []  # relaxations the user opted in to
         self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly

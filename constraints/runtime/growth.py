@@ -13,7 +13,7 @@ growing is in proportion to its size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -96,8 +96,9 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     written = best = Form(automaton.grammar, automaton.root, stacks_as_graph=False)
     if not _is_suspect(written, automaton):
         return automaton
-    least, refused = None, list[Trial]()
-    for form in (written, *_other_forms(automaton)):
+    least: float | None = None
+    refused: list[Trial] = []
+    for form in chain([written], _other_forms(automaton)):
         trials = tried(form.automaton(automaton), _MORE)
         rises = any(trial.rises for trial in trials)
         if not any(trial.explodes for trial in trials):

@@ -3,35 +3,38 @@
 What one keyword says by itself and takes too many states for a table stays a product, whose states are made as texts are read
 (automaton/intersections.py). Mostly each token adds a few: to a number that is no multiple of another one, to a length beside the
 labels of a host. Where it adds thousands, as nearly all texts differ in what may follow, `Limits.states` would be met in the middle
-of one. So a text of such a part is drawn, with its masks, and what is made for them is counted. A part that takes a thousandth of
-`Limits.states` for a token is refused, with its path and keyword.
+of one. So a text of such a part is drawn, with its masks, and what is made for them is counted. A part that takes four thousandths
+of `Limits.states` for each token is refused, with its path and keyword: 250 tokens of it would be too many.
 """
 
 from __future__ import annotations
 
 import random
 
+from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
 from ..grammar.stopwatch import look
 from ..token_automaton.token_automaton import TokenAutomaton
 from .constraint import as_token_ids
 
 _TOKENS = 32  # that are drawn
-SHARE = 0.001  # of the states of a constraint: what a token of one part may add
+SHARE = 0.004  # of the states of a constraint: what a token of one part may add
 
 
 def settle(automaton: TokenAutomaton) -> None:
     """Raises `ConstraintLimit` for a part that would meet one inside of a text. What is made for other parts is kept."""
-    for node, (path, keywords) in automaton.grammar.kept_lazily.items():
+    for node, (path, keywords) in automaton.kept_lazily.items():
         most = automaton.num_states + max(_TOKENS * SHARE * automaton.limits.states, 1)
         start = state = automaton.start_of(node)
         draw = random.Random(node)
-        for _ in range(_TOKENS):
+        for _ in range(_TOKENS if start != DEAD else 0):
             allowed = list(as_token_ids(automaton.row(state)))
             look()
             if automaton.num_states > most:
                 raise _too_hard(path, keywords, automaton.limits.states)
-            state = automaton.advance_one(state, int(draw.choice(allowed))) if len(allowed) else start
+            state = automaton.advance_one(state, draw.choice(allowed)) if allowed else DEAD
+            if state == DEAD:  # behind the end of a text another one begins
+                state = start
 
 
 def _too_hard(path: str, keywords: tuple[str, ...], states: int) -> ConstraintLimit:

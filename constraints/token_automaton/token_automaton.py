@@ -169,6 +169,11 @@ class TokenAutomaton:
         return bool(self._machine.n.calls)
 
     @property
+    def kept_lazily(self) -> Mapping[Node, tuple[str, tuple[str, ...]]]:
+        """Parts whose states are made as texts are read: where they stand, and the keywords that say them."""
+        return self._machine.kept_lazily
+
+    @property
     def may_be_graph(self) -> bool:
         """Whether the automaton could keep its stacks as a graph, see `Grammar.stacks_as_graph`."""
         return may_be_graph(self.grammar)
