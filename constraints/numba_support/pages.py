@@ -28,7 +28,6 @@ Region = tuple[mmap.mmap, int]  # what was mapped, and the byte where the region
 _kept: dict[tuple[int, Hashable], list[Region]] = {}
 _untouched: dict[int, list[Region]] = {}  # mapped beside others of this size, and not handed out yet
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
-_is_finalizing = sys.is_finalizing
 
 
 class _Owner(np.ndarray[Any, np.dtype[np.int32]]):
@@ -38,8 +37,8 @@ class _Owner(np.ndarray[Any, np.dtype[np.int32]]):
     clean: Clean
     layout: Hashable
 
-    def __del__(self) -> None:
-        if self.region is not None and not _is_finalizing():
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # this module may be gone by then
+        if self.region is not None and not is_finalizing():
             _give_back(self.region, self.size, self.clean, self.layout)
 
 

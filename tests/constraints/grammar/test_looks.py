@@ -14,6 +14,7 @@ from maskwright.constraints.grammar.matcher import Steps
 from maskwright.constraints.grammar.separated_lists import chain
 from maskwright.constraints.grammar.source import Limits
 from maskwright.constraints.grammar.stopwatch import Stopwatch, accounted, is_over, look
+from maskwright.foundation.compiled_loops.compile_time import seconds_spent
 
 NO_TIME, MUCH_TIME = Limits(seconds=0), Limits(seconds=1e9)
 A_FEW_THOUSAND = 3_000
@@ -86,7 +87,7 @@ def test_the_place_is_told() -> None:
 def test_what_it_takes_to_give_back_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, objects = [100.0], [0]
     monkeypatch.setattr("maskwright.constraints.grammar.stopwatch.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("maskwright.constraints.grammar.stopwatch.worked", lambda: clock[0])
+    monkeypatch.setattr("maskwright.constraints.grammar.stopwatch.time.thread_time", lambda: clock[0] + seconds_spent())
     monkeypatch.setattr("maskwright.constraints.grammar.stopwatch.gc.get_count", lambda: (objects[0], 0, 0))
     clock[0] = 100.9
     assert not is_over(100, 100, 1)

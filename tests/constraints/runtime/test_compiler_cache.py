@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
 from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
+from maskwright.constraints.grammar.expression import FAIL, Grammar, Node
+from maskwright.constraints.grammar.source import Limits
 
 from ..grammars import TOKENS
 
@@ -63,3 +66,54 @@ def test_masks_that_dropped_constraints_made_stay_counted() -> None:
         constraint = compiler.compile(source)
         constraint.mask(constraint.start())
         assert compiler.num_mask_misses == number
+
+
+class Awaited:
+    """A source that is lowered when it is let: to a letter, or to what nothing satisfies."""
+
+    def __init__(self, is_possible: bool) -> None:
+        self.is_possible, self.num_lowered = is_possible, 0
+        self.is_begun, self.may_go_on = threading.Event(), threading.Event()
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        self.num_lowered += 1
+        self.is_begun.set()
+        self.may_go_on.wait()
+        return grammar.literal("a") if self.is_possible else FAIL
+
+
+@pytest.mark.parametrize("is_possible", [True, False])
+def test_those_who_ask_meanwhile_wait_and_hear_the_same(is_possible: bool) -> None:
+    compiler, source, heard = Compiler(VOCABULARY), Awaited(is_possible), list[object]()
+
+    def ask() -> None:
+        try:
+            heard.append(compiler.compile(source))
+        except ConstraintError as error:
+            heard.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    threads[0].start()
+    source.is_begun.wait()
+    found = compiler._cache[source]
+    assert not compiler.knows(source)
+    waiting = threading.Thread(target=lambda: heard.append(_outcome(found)))
+    for thread in (*threads[1:], waiting):
+        thread.start()
+    source.may_go_on.set()
+    for thread in (*threads, waiting):
+        thread.join()
+    assert len(heard) == 4 and compiler.knows(source) is is_possible
+    if is_possible:
+        assert source.num_lowered == 1 and len(set(map(id, heard))) == 1
+    else:
+        assert all(isinstance(each, ConstraintError) for each in heard)
+        assert compiler._num_bytes == 0
+    check(compiler)
+
+
+def _outcome(compile_: object) -> object:
+    try:
+        return compile_.result()  # type: ignore[attr-defined]
+    except ConstraintError as error:
+        return error
