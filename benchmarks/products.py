@@ -33,7 +33,7 @@ from maskwright.kernels.quantized import BLOCK_TYPES, BlockType, Packed
 from maskwright.kernels.quantized.codes import CODE_TYPES, Scaled
 
 COLUMNS = 2048
-ROUNDS = 15
+ROUNDS = 25
 CODES: Mapping[str, tuple[str, int, bool]] = {  # type of codes, columns with a scale, whether zero points are stored
     "INT8": ("int8", COLUMNS, False), "FP8": ("float8", COLUMNS, False), "INT4": ("uint4", 32, False), "GPTQ": ("uint4", 128, True),
     "NF4": ("nf4", 64, False), "MXFP4 (codes)": ("float4", 32, False),

@@ -183,7 +183,8 @@ def test_a_row_does_not_depend_on_rows_or_threads_beside_it(name: str) -> None:
 @needs_library
 def test_parts_of_several_kinds_stand_in_any_order() -> None:
     parts = [codes("uint4", 40), blocks("Q8_0", 3, COLUMNS), codes("float8", 5), blocks("BF16", 7, COLUMNS), codes("int8", 17)]
-    x, order = activations(2, COLUMNS), torch.randperm(72, generator=torch.Generator().manual_seed(0))
+    parts += [codes("uint3", 18), codes("nf4", 33), codes("uint6", 16)]
+    x, order = activations(2, COLUMNS), torch.randperm(139, generator=torch.Generator().manual_seed(0))
     expected = torch.cat([cpu.Product([part])(x) for part in parts], dim=1)
     assert torch.equal(cpu.Product(parts)(x), expected)
     assert torch.equal(cpu.Product(parts, order)(x), expected[:, order])

@@ -279,7 +279,7 @@ INLINE void accumulate(
     int type, int tile, const Block *blocks, int64_t at, int64_t num_blocks, const Activations *x, int64_t row, Floats *sums) {
   const Format format = format_of(type);
   const int64_t all = x->num_columns / BLOCK;
-  const int32_t *quants = (const int32_t *)((shares_bytes(type) ? x->turned : x->quants) + row * x->num_columns + BLOCK * at);
+  const int32_t *quants = (const int32_t *)((are_pairs(type) ? x->pairs : shares_bytes(type) ? x->turned : x->quants) + row * x->num_columns + BLOCK * at);
   const float *scales = x->scales + row * all + at;
   const int32_t *totals = x->sums + 2 * (row * all + at);
   Floats y[4];
@@ -424,10 +424,14 @@ INLINE void next_group(int type, const Matrix *matrix, int64_t first, Groups *gr
 
 /* What a block of codes has, in these orders: `out` [bits]. Of 2 and 3 bits a block has fewer than 16 bytes; behind the last of a row nothing is read. */
 INLINE void ordered_block(int bits, const uint8_t *p, Stride stride, int is_last, Ints *out) {
-  static const uint8_t orders[8][2][2][16] = {[2] = ORDERS(2), [3] = ORDERS(3), [4] = ORDERS(4), [5] = ORDERS(5), [6] = ORDERS(6), [7] = ORDERS(7)};
+  static const uint8_t orders[8][2][2][16] = {[2] = ORDERS(2), [3] = ORDERS(3), [5] = ORDERS(5), [6] = ORDERS(6), [7] = ORDERS(7)};
   const int end = 4 * bits - 16;
-  if (bits <= 4) {
-    const int place = bits < 4 && is_last;
+  if (bits == 4) { /* as they lie: pairs share a byte, and activations have an order of their own */
+    columns(p, stride, out);
+    return;
+  }
+  if (bits < 4) {
+    const int place = is_last;
     ordered_columns(p + place * end, stride, orders[bits][place][0], out);
     return;
   }
@@ -500,21 +504,25 @@ INLINE void unpack_ahead(
   }
 }
 
-INLINE void unpack_run_of(int type, const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
+INLINE void unpack_all(int type, const Matrix *matrix, Stride stride, int64_t first, int64_t at, int64_t count, Groups *groups, Block *out) {
   const int64_t num_blocks = matrix->num_columns / BLOCK;
+  uint8_t spare[LANES][4 * RUN_WORDS];
   Fetched fetched;
-  UNROLLED
-  for (int j = 0; j < run_length(type); j++) {
-    if (b + j >= num_blocks) break;
-    unpack_ahead(type, matrix, source, first, b, j, groups, &fetched, out + j);
+  for (int64_t b = at; b < at + count; b += run_length(type)) {
+    const Source source = source_of(type, matrix, stride, first, b, spare);
+    UNROLLED
+    for (int j = 0; j < run_length(type); j++) {
+      if (b + j >= num_blocks) break;
+      unpack_ahead(type, matrix, &source, first, b, j, groups, &fetched, out++);
+    }
   }
 }
 
-/* All blocks of the run that begins with block `b`. */
-static __attribute__((noinline)) void unpack_run(
-    const Matrix *matrix, const Source *source, int64_t first, int64_t b, Groups *groups, Block *out) {
+/* Unpack `count` blocks, the first of which is that of column 32 * at and begins a run. */
+static __attribute__((noinline)) void unpack_blocks(
+    const Matrix *matrix, Stride stride, int64_t first, int64_t at, int64_t count, Groups *groups, Block *out) {
   switch (matrix->type) {
-#define CASE(type) case type: unpack_run_of(type, matrix, source, first, b, groups, out); return;
+#define CASE(type) case type: unpack_all(type, matrix, stride, first, at, count, groups, out); return;
     INTEGER_TYPES
 #undef CASE
   }
@@ -527,11 +535,11 @@ INLINE void multiply_type(
   const int64_t num_blocks = matrix->num_columns / BLOCK, column = matrix->first_column + first;
   const int skipped = (int)(fresh - first), length = run_length(type);
   const Stride stride = stride_of(matrix->row_bytes);
-  uint8_t spare[LANES][4 * RUN_WORDS];
   Groups groups;
   groups.next = groups.end = groups.next_column = 0;
   if (x->num_rows == 1) { /* blocks stay in registers */
     Floats sum = all_floats(0.0f);
+    uint8_t spare[LANES][4 * RUN_WORDS];
     Fetched fetched;
     for (int64_t b = 0; b < num_blocks; b += length) {
       const Source source = source_of(type, matrix, stride, first, b, spare);
@@ -551,10 +559,7 @@ INLINE void multiply_type(
   for (int64_t row = 0; row < x->num_rows; row++) sums[row] = all_floats(0.0f);
   for (int64_t at = 0; at < num_blocks; at += BLOCKS_AT_ONCE) {
     int64_t count = num_blocks - at < BLOCKS_AT_ONCE ? num_blocks - at : BLOCKS_AT_ONCE, row = 0;
-    for (int64_t b = at; b < at + count; b += length) {
-      const Source source = source_of(type, matrix, stride, first, b, spare);
-      unpack_run(matrix, &source, first, b, &groups, blocks + b - at);
-    }
+    unpack_blocks(matrix, stride, first, at, count, &groups, blocks);
     for (; row + 4 <= x->num_rows; row += 4) accumulate(type, 4, blocks, at, count, x, row, sums + row);
     for (; row < x->num_rows; row++) accumulate(type, 1, blocks, at, count, x, row, sums + row);
   }
@@ -740,17 +745,16 @@ static void multiply_floats(const Matrix *matrix, int64_t first, int64_t count, 
   }
 }
 
+/* A row as the last of a matrix of one row, the same in all lanes. */
 static void read_blocks(const Matrix *matrix, int64_t row, float factor, float *out) {
   const Format format = format_of(matrix->type);
-  const int64_t num_blocks = matrix->num_columns / BLOCK, length = run_length(matrix->type);
-  const uint8_t *data = matrix->data + row * matrix->row_bytes;
-  for (int64_t b = 0; b < num_blocks; b += length) {
-    const int64_t count = num_blocks - b < length ? num_blocks - b : length;
-    uint8_t run[4 * RUN_WORDS];
-    Block blocks[16];
-    __builtin_memcpy(run, data + b / format.num_blocks * format.num_bytes, (size_t)(count / format.num_blocks * format.num_bytes));
-    const Source source = {run, stride_of(0)}; /* the same in all lanes */
-    unpack_run(matrix, &source, row, b, NULL, blocks);
+  const int64_t num_blocks = matrix->num_columns / BLOCK;
+  Matrix one = *matrix;
+  one.data += row * matrix->row_bytes, one.num_rows = 1, one.row_bytes = 0;
+  for (int64_t at = 0; at < num_blocks; at += BLOCKS_AT_ONCE) {
+    const int64_t count = num_blocks - at < BLOCKS_AT_ONCE ? num_blocks - at : BLOCKS_AT_ONCE;
+    Block blocks[BLOCKS_AT_ONCE];
+    unpack_blocks(&one, stride_of(0), 0, at, count, NULL, blocks);
     for (const Block *block = blocks; block < blocks + count; block++) {
       for (int column = 0; column < BLOCK; column++, out++) {
         const int group = format.groups == 1 ? 0 : column / 16, byte = block->weights[column / 4][0] >> column % 4 * 8 & 255;

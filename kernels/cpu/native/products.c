@@ -79,13 +79,20 @@ typedef struct {
   const float *given; /* [num_rows, given_stride], before it is rounded */
   int64_t given_stride;
   float *prepared; /* [num_rows, num_columns]: numbers in the order, and on the grid, that matrices call for; NULL: as given */
-  int8_t *quants, *turned; /* NULL where no matrix has such */
+  int8_t *quants, *pairs, *turned; /* NULL where no matrix has such */
   float *scales;
   int32_t *sums;
   int64_t num_groups; /* of rows of all matrices */
   const int64_t *groups; /* [num_groups]: those that are computed, NULL: all */
   int64_t rows_at_once; /* of activations */
 } Product;
+
+/* Of eight bytes those at even places, then those at odd ones. */
+static inline uint64_t pairs_apart(uint64_t eight) {
+  uint64_t even = eight & 0x00FF00FF00FF00FFu, odd = eight >> 8 & 0x00FF00FF00FF00FFu;
+  even = (even | even >> 8) & 0x0000FFFF0000FFFFu, odd = (odd | odd >> 8) & 0x0000FFFF0000FFFFu;
+  return ((even | even >> 16) & 0xFFFFFFFFu) | (odd | odd >> 16) << 32;
+}
 
 /* Bytes 0, 8, 16, 24 of a block, then 1, 9, ... */
 static void turn_block(const int8_t *block, int8_t *out) {
@@ -119,6 +126,12 @@ static void round_rows(void *context, int64_t begin, int64_t end) {
     } else {
       product->set->quantize(given, columns, quants, scales, sums);
     }
+    for (int64_t i = 0; product->pairs != NULL && i < columns; i += 8) {
+      uint64_t eight;
+      memcpy(&eight, quants + i, sizeof eight);
+      eight = pairs_apart(eight);
+      memcpy(product->pairs + row * columns + i, &eight, sizeof eight);
+    }
     for (int64_t i = 0; product->turned != NULL && i < columns; i += BLOCK) turn_block(quants + i, product->turned + row * columns + i);
   }
 }
@@ -126,6 +139,7 @@ static void round_rows(void *context, int64_t begin, int64_t end) {
 static Activations some_rows(const Activations *x, int64_t first, int64_t count) {
   Activations part = *x;
   part.quants += first * x->num_columns, part.turned += x->turned == NULL ? 0 : first * x->num_columns;
+  part.pairs += x->pairs == NULL ? 0 : first * x->num_columns;
   part.scales += first * (x->num_columns / 32), part.sums += first * (x->num_columns / 16);
   part.num_rows = count;
   return part;
@@ -181,10 +195,11 @@ static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_
     .set = maskwright_chosen, .parts = parts, .output = *output, .x = {.num_rows = num_rows, .num_columns = columns},
     .input = input, .given = x, .given_stride = x_stride, .rows_at_once = ROWS_AT_ONCE,
   };
-  int has_integers = 0, has_floats = 0, has_turned = 0, is_prepared = input != NULL && (input->order != NULL || input->grid == TO_FLOAT8);
+  int has_integers = 0, has_floats = 0, has_pairs = 0, has_turned = 0, is_prepared = input != NULL && (input->order != NULL || input->grid == TO_FLOAT8);
   for (int64_t i = 0; i < run->num_parts; i++) {
     product.num_groups += num_groups(maskwright_chosen, parts + i);
-    has_integers |= !is_float(parts + i), has_floats |= is_float(parts + i), has_turned |= shares_bytes(parts[i].type);
+    has_integers |= !is_float(parts + i), has_floats |= is_float(parts + i), has_pairs |= are_pairs(parts[i].type);
+    has_turned |= shares_bytes(parts[i].type) && !are_pairs(parts[i].type);
   }
   if (has_floats && columns * ROWS_AT_ONCE > FLOATS_AT_ONCE) {
     product.rows_at_once = FLOATS_AT_ONCE / columns / 4 * 4; /* four are computed together */
@@ -193,14 +208,15 @@ static int multiply_run(const Run *run, const float *x, int64_t num_rows, int64_
   if (has_integers || is_prepared) {
     const size_t num_quants = (size_t)(num_rows * columns), of_integers = has_integers ? num_quants + num_quants / 8 + num_quants / 4 : 0;
     const size_t of_numbers = is_prepared ? 4 * num_quants : 0;
-    char *found = maskwright_kept(&memory, &size, of_numbers + of_integers + (has_turned ? num_quants : 0));
+    char *found = maskwright_kept(&memory, &size, of_numbers + of_integers + (size_t)(has_pairs + has_turned) * num_quants);
     if (found == NULL) return -1;
     product.prepared = is_prepared ? (float *)found : NULL;
     if (has_integers) {
       product.quants = (int8_t *)(found + of_numbers), product.scales = (float *)(product.quants + num_quants);
       product.sums = (int32_t *)(product.quants + num_quants + num_quants / 8);
-      product.turned = has_turned ? product.quants + of_integers : NULL;
-      product.x.quants = product.quants, product.x.turned = product.turned, product.x.scales = product.scales, product.x.sums = product.sums;
+      product.pairs = has_pairs ? product.quants + of_integers : NULL;
+      product.turned = has_turned ? product.quants + of_integers + (has_pairs ? num_quants : 0) : NULL;
+      product.x.quants = product.quants, product.x.pairs = product.pairs, product.x.turned = product.turned, product.x.scales = product.scales, product.x.sums = product.sums;
     }
     run_in_parallel(round_rows, &product, num_rows, 4, num_threads);
     if (is_prepared) product.given = product.prepared, product.given_stride = columns;

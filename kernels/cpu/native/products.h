@@ -80,7 +80,9 @@ typedef struct {
 /* Activations rounded to 8 bits, block by block: x is about scale * quants. */
 typedef struct {
   const int8_t *quants; /* [num_rows, num_columns] */
-  const int8_t *turned; /* the same with columns 0, 8, 16, 24, 1, 9, ... of each block, where a matrix has codes that share bytes */
+  /* The same for codes that share bytes, where a matrix has such: of 4 bits with even columns of eight before odd ones, of others with
+     columns 0, 8, 16, 24, 1, 9, ... of each block. */
+  const int8_t *pairs, *turned;
   const float *scales;  /* [num_rows, num_columns / 32] */
   const int32_t *sums;  /* [num_rows, num_columns / 16]: of sixteen quants each */
   int64_t num_rows, num_columns;
@@ -128,8 +130,9 @@ typedef struct {
 
 enum { SILU, GELU_TANH, GELU }; /* ACTIVATIONS in between.py */
 
-/* Whether codes of a type share bytes. */
+/* Whether codes of a type share bytes; whether two do. */
 static inline int shares_bytes(int type) { return type >= CODES2 && type <= NF4 && type != CODES8; }
+static inline int are_pairs(int type) { return type == CODES4 || type == FLOAT4 || type == NF4; }
 
 /* One instruction set. */
 typedef struct {

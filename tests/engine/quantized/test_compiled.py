@@ -23,14 +23,15 @@ from ..conftest import SIZES, run_all, save_tiny_model
 from ..models import test_decoder
 from .test_compressed_tensors import CONFIGS, write
 from .test_formats import CASES, MODELS, WIDE
-from .writing import quantise_folder
+from .writing import gptq, quantise_folder
 
 needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
 WHOLE = (
     "gptq-4", "gptq-8", "gptq-4-asymmetric", "gptq-8-asymmetric", "gptq-act-order", "gptq-whole-rows", "gptq-mixed", "awq",
     "awq-whole-rows", "awq-but-some", "fp8-blocks", "fp8-whole", "fp8-static", "fbgemm", "llm-int8",
+    "gptq-3", "gptq-2", "gptq-3-act-order", "nf4", "nf4-nested",
 )  # fmt: skip
-IN_PARTS = ("gptq-3", "gptq-2", "nf4", "fp8-blocks-that-overhang")  # other matrices than those, the head for one, are compiled
+IN_PARTS = ("fp8-blocks-that-overhang",)  # other matrices than those, the head for one, are compiled
 TOKENS = torch.randint(3, SIZES["vocab_size"], (12,), generator=torch.Generator().manual_seed(1)).tolist()
 
 
@@ -81,7 +82,9 @@ def test_experts_are_multiplied_by_compiled_code(name: str, tmp_path: Path) -> N
 @needs_library
 def test_parts_that_are_not_compiled_leave_others_that_are(tmp_path: Path) -> None:
     folder = save_tiny_model(tmp_path / "folder", *MODELS["llama"]).folder
-    config, writer = {**CASES["gptq-4"][0], "dynamic": {r"+:.*k_proj": {"bits": 3}}}, {"k_proj": CASES["gptq-3"][1], "": CASES["gptq-4"][1]}
+    """Keys have a scale for each 16 columns, half of what is rounded together."""
+    config = {**CASES["gptq-4"][0], "dynamic": {r"+:.*k_proj": {"group_size": 16}}}
+    writer = {"k_proj": gptq(4, 16), "": CASES["gptq-4"][1]}
     quantised, _ = quantise_folder(folder, tmp_path, config, writer)
     assert_near(quantised, False)
     model = load_model(quantised, read_spec(quantised), torch.float32, torch.device("cpu"), 128, is_compiled=True)
