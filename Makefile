@@ -8,7 +8,7 @@
 #   make real     fetch a small trained model (93 MB) and llama.cpp (34 MB), fill a schema with it, and compare the two
 #   make bench    time decode steps; with SCHEMAS=<MaskBench file> TOKENIZER=<folder> also masks, against other engines
 #   make soak     10,000 mixed requests to the server, with clients that vanish; fails where something does not hold
-#   make clients  try 22 client libraries on the server, each in an environment of its own below build/clients; some with NAMES="openai crewai"
+#   make clients  try 23 client libraries on the server, each in an environment of its own below build/clients; some with NAMES="openai crewai"
 #   make ray      10,000 rows through Ray Data with two workers, one of which dies; in an environment of its own below build/ray
 #   make ray-serve  RAY_REQUESTS=400 to replicas on Ray Serve while they are killed, added and replaced; in an environment of its own
 #   make integrations  run vLLM itself, with a random model on the CPU, with this and with its own backends (about 4 GB below build/engines)

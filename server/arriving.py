@@ -21,22 +21,28 @@ class ArrivingBody:
         self._deadline = asyncio.get_running_loop().time() + self._seconds
         self._is_complete = False
         self._kept = deque[Message]()  # that have been looked at, and are still to be read
-        length = headers.get("content-length", "")
-        self._told_length = int(length) if length.isdecimal() else None  # None where the client does not say
-        if self._told_length is not None and self._told_length > self._limit:
+        self._error: ApiError | None = None  # that looking at it has met
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self._limit:
             raise self._too_large()
 
     async def __call__(self) -> Message:
-        return self._kept.popleft() if self._kept else await self._next()
+        if self._kept:
+            return self._kept.popleft()
+        if self._error is not None:
+            raise self._error
+        return await self._next()
 
-    def is_between(self, least: int, most: int) -> bool:
-        """Whether it has so many bytes, as the client says in the head."""
-        return self._told_length is not None and least <= self._told_length <= most
-
-    async def whole(self) -> bytes:
-        """All of it, which is there to be read as before. Raises ApiError as reading it does."""
-        while not self._is_complete:
-            self._kept.append(await self._next())
+    async def whole(self, most: int) -> bytes | None:
+        """All of it, which is there to be read as before; None where that are more than so many bytes, or it cannot be read: then
+        who reads it is told why."""
+        try:
+            while not self._is_complete and self._num_read <= most:
+                self._kept.append(await self._next())
+        except ApiError as error:
+            self._error = error
+        if not self._is_complete or self._num_read > most:
+            return None
         return b"".join(message.get("body", b"") for message in self._kept)
 
     async def gone(self) -> None:

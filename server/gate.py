@@ -19,7 +19,7 @@ from .client import CALLER, CLIENT, TRUSTED_CALLER, Caller, name_of
 from .errors import ANTHROPIC_PATH, ERROR, GONE, ApiError, ClientGone, api_error, route_path
 from .giving_way import GivingWay
 from .metrics import HttpMetrics
-from .refused_bodies import LEAST_BYTES, RefusedBodies
+from .refused_bodies import RefusedBodies
 from .settings import ServerSettings
 from .streams import unless
 
@@ -106,7 +106,7 @@ class Gate:
         if way is None or scope["method"] != "POST":
             await self._app(scope, body, answer)
             return
-        looked_at = await body.whole() if body.is_between(LEAST_BYTES, LOOK_BYTES) else None
+        looked_at = await body.whole(LOOK_BYTES)
         if looked_at is not None and (found := self._refused.find(scope, looked_at)) is not None:
             scope["route"] = found.route
             raise found.error

@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from .errors import CONSTRAINT_CODES, ApiError
 
-LEAST_BYTES = 1024  # of a body: shorter ones are read as quickly
+LEAST_BYTES = 1024  # of a body that is remembered: shorter ones are read as quickly
 MOST_KNOWN = 4096
 _CODES = frozenset(code for _, code in CONSTRAINT_CODES)
 
@@ -35,6 +35,8 @@ class RefusedBodies:
 
     def find(self, scope: Scope, body: bytes) -> Refused | None:
         """Why it is refused; None of one that is not known to be."""
+        if len(body) < LEAST_BYTES or not self._known:
+            return None
         key = _key(scope, body)
         if (known := self._known.get(key)) is None:
             return None
@@ -44,7 +46,7 @@ class RefusedBodies:
 
     def see(self, scope: Scope, body: bytes, error: ApiError) -> None:
         """Remember an answer, if it is for the constraint, which is refused whatever comes."""
-        if error.status != 400 or error.code not in _CODES:
+        if len(body) < LEAST_BYTES or error.status != 400 or error.code not in _CODES:
             return
         kept = copy.copy(error)  # without the frames that it was raised through
         self._known[_key(scope, body)] = Refused(scope.get("route"), kept)

@@ -15,6 +15,8 @@ from maskwright.server.refused_bodies import LEAST_BYTES, RefusedBodies
 from .serving import Served
 
 CHAT = "/v1/chat/completions"
+A, B, C = (letter * LEAST_BYTES for letter in (b"a", b"b", b"c"))
+BODY = A
 REFUSAL = ApiError(400, "no", code="invalid_constraint", path="#/a")
 
 
@@ -31,14 +33,14 @@ def asked(number: int) -> dict[str, Any]:
 def test_the_same_bytes_to_the_same_place_are_known() -> None:
     found: list[None] = []
     known = RefusedBodies(lambda: found.append(None))
-    assert not known and known.find(scope(), b"body") is None
-    known.see(scope(), b"body", REFUSAL)
-    again = known.find(scope(), b"body")
+    assert not known and known.find(scope(), BODY) is None
+    known.see(scope(), BODY, REFUSAL)
+    again = known.find(scope(), BODY)
     assert again is not None and again.route == "its route" and again.error is not REFUSAL
     assert again.error.body == REFUSAL.body and again.error.__traceback__ is None
     for other in (scope("/v1/completions"), scope(kind=b"text/plain"), {**scope(), "query_string": b"a"}):
-        assert known.find(other, b"body") is None
-    assert known.find(scope(), b"bodz") is None and len(found) == 1
+        assert known.find(other, BODY) is None
+    assert known.find(scope(), BODY[:-1] + b"z") is None and len(found) == 1
 
 
 @pytest.mark.parametrize(
@@ -46,18 +48,24 @@ def test_the_same_bytes_to_the_same_place_are_known() -> None:
 )
 def test_what_may_be_answered_another_time_is_not_remembered(error: ApiError) -> None:
     known = RefusedBodies()
-    known.see(scope(), b"body", error)
+    known.see(scope(), BODY, error)
+    assert not known
+
+
+def test_short_ones_are_read_as_quickly() -> None:
+    known = RefusedBodies()
+    known.see(scope(), BODY[1:], REFUSAL)
     assert not known
 
 
 def test_those_sent_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_bodies, "MOST_KNOWN", 2)
     known = RefusedBodies()
-    for body in (b"a", b"b"):
+    for body in (A, B):
         known.see(scope(), body, REFUSAL)
-    assert known.find(scope(), b"a") is not None
-    known.see(scope(), b"c", REFUSAL)
-    assert [known.find(scope(), body) is not None for body in (b"a", b"b", b"c")] == [True, False, True]
+    assert known.find(scope(), A) is not None
+    known.see(scope(), C, REFUSAL)
+    assert [known.find(scope(), body) is not None for body in (A, B, C)] == [True, False, True]
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
