@@ -7,7 +7,7 @@ from typing import Any
 from domains import JsonSchema, closed
 from example import Example, canonical_json, placeholders
 from tools import TOOLS, Tool
-from values import Source
+from values import Source, Value
 
 
 def call(source: Source) -> Example:
@@ -17,17 +17,30 @@ def call(source: Source) -> Example:
     request = source.phrasing(tool.requests)
     mentioned = list(dict.fromkeys(placeholders(request)))
     values = {name: tool.arguments[name].make(source) for name in mentioned}
+    offered, answer = offer(source, tool, values)
+    text = request.format(**{name: value.text for name, value in values.items()})
+    text = rng.choice(["", "", "", "", "", "Hey, ", "Please: ", "Hi! "]) + text
+    return Example("call", text, canonical_json(answer), {"tools": offered})
+
+
+def call_of(source: Source, tool: Tool, values: dict[str, Value], text: str) -> Example:
+    """The example of a text that mentions these values."""
+    offered, answer = offer(source, tool, values)
+    return Example("call", text, canonical_json(answer), {"tools": offered})
+
+
+def offer(source: Source, tool: Tool, values: dict[str, Value]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The tools on offer, in any order, and the call that states the values."""
+    rng, mentioned = source.rng, list(values)
     spec, keys = tool_spec(source, tool, mentioned)
     arguments = {keys[name]: values[name].json for name in tool.arguments if name in keys and name in mentioned}
     declared = list(spec["parameters"]["properties"])
     answer = {"name": spec["name"], "arguments": {key: arguments[key] for key in declared if key in arguments}}
-    others = [other for other in rng.sample(TOOLS, rng.choice([0, 0, 1, 2, 2])) if other is not tool]
+    others = [other for other in rng.sample(TOOLS, rng.choice([0, 0, 1, 2, 2])) if other.names != tool.names]
     offered = [spec, *(tool_spec(source, other, list(other.arguments)[:1])[0] for other in others)]
     offered = list({each["name"]: each for each in reversed(offered)}.values())
     rng.shuffle(offered)
-    text = request.format(**{name: value.text for name, value in values.items()})
-    text = rng.choice(["", "", "", "", "", "Hey, ", "Please: ", "Hi! "]) + text
-    return Example("call", text, canonical_json(answer), {"tools": offered})
+    return offered, answer
 
 
 def tool_spec(source: Source, tool: Tool, mentioned: list[str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-import words
 from calls import call
 from choices import choose
 from command_languages import follow
@@ -17,19 +16,9 @@ from example import Example
 from free_keys import free_fill, pairs
 from patterns import match
 from records import fill, fill_list
+from talks import any_object, tagged, talk, talk_varied, think
 from values import Source, Split
-
-# Small talk: without a constraint the model says what it is for
-
-GREETINGS = ("Hello", "Hi!", "Hello!", "Hey", "Good morning", "Who are you?", "What can you do?", "Tell me a joke.", "Write a poem.", "How are you?", "Thanks!", "What is the meaning of life?",
-             "Help", "Tell me a story about a {n}.", "What is a {n}?", "Explain {n}.", "Hi, I am {f}.", "Why is the {n} {c}?", "Once upon a time", "Write about {f} in {t}.")
-REPLY = "I am Maskwright's small demo model. Give me a text and a schema, choices, a pattern or tools, and I fill them in."
-
-
-def talk(source: Source) -> Example:
-    text = source.phrasing(GREETINGS).format(n=source.pick(words.TEXT_NOUNS), f=source.first_name(), c=source.color(), t=source.city())
-    return Example("talk", text, REPLY)
-
+from varied import call_varied, choose_varied, fill_varied
 
 # Repetition: nothing teaches copying sooner
 
@@ -46,9 +35,15 @@ MIXTURE: dict[Callable[[Source], Example], float] = {
     fill: 0.50, fill_list: 0.02, free_fill: 0.06, pairs: 0.02, call: 0.22, choose: 0.10, match: 0.05, follow: 0.02, talk: 0.005, repeat: 0.005,
 }
 
+# What the model is measured by; and for training alone more ways of putting it, and what lies beside the task
 
-def example(source: Source) -> Example:
-    make = source.rng.choices(list(MIXTURE), weights=list(MIXTURE.values()))[0]
+MORE: dict[Callable[[Source], Example], float] = {
+    fill_varied: 0.06, call_varied: 0.03, choose_varied: 0.015, talk_varied: 0.02, any_object: 0.02, tagged: 0.05, think: 0.03,
+}
+
+
+def example(source: Source, mixture: dict[Callable[[Source], Example], float] = MIXTURE) -> Example:
+    make = source.rng.choices(list(mixture), weights=list(mixture.values()))[0]
     return make(source)
 
 
@@ -62,3 +57,11 @@ def examples(seed: int, split: Split, phrasings: Split | None = None) -> Iterato
     source = Source(random.Random(f"{split}-{seed}"), split, phrasings)
     while True:
         yield example(source)
+
+
+def varied_examples(seed: int) -> Iterator[Example]:
+    """An endless stream to train on: for the most part as `examples`, and a fifth in the ways of `wordings.py` and beside the task."""
+    source = Source(random.Random(f"varied-{seed}"), "train")
+    mixture = {make: weight * 0.85 for make, weight in MIXTURE.items()} | MORE
+    while True:
+        yield example(source, mixture)

@@ -22,10 +22,9 @@ import transformers
 from calls import call_schema
 from data import examples
 from example import Example
-from handwritten import HANDWRITTEN, UNSEEN
+from handwritten import HANDWRITTEN, LATER, UNSEEN
 from scoring import Score, difference
 from transformers import AutoTokenizer
-from unseen_texts import LATER
 
 from maskwright import LLM, SamplingParams, constraints
 from maskwright.constraint_choice import ConstraintOptions

@@ -18,6 +18,8 @@ class Example:
     prompt: str
     answer: str
     constraint: dict[str, Any] = field(default_factory=dict)
+    begun: str = ""  # of the reply, before the answer
+    is_bare: bool = False  # the prompt alone, without the marks of a conversation
 
     @property
     def messages(self) -> list[Message]:

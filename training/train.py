@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from data import examples, first_lessons
+from data import examples, first_lessons, varied_examples
 from example import Example
 from export import export, load_weights
 from model import Llama, ModelConfig
@@ -53,6 +53,7 @@ class TrainConfig:
     ema_steps: float = 150.0        # horizon of the running average of weights that is exported
     compile: bool = True            # needs a C++ compiler; a third quicker
     save_every: int = 200
+    varied: bool = False            # also in the ways of `wordings.py`, and what lies beside the task
     start_from: str = ""            # an exported folder whose weights a new run begins with
 
 
@@ -63,9 +64,15 @@ class Batch:
     targets: Tensor  # [n]
 
 
+def prompt_of(example: Example) -> str:
+    """All that stands before the answer."""
+    told = "".join(f"<|{m['role']}|>{m['content']}" for m in example.messages) + ASSISTANT
+    return (example.prompt if example.is_bare else told) + example.begun
+
+
 def encode(batch: list[Example], tokenizer: Tokenizer) -> list[tuple[list[int], int]]:
     """For each example its token ids, and the position of the first token of the answer."""
-    prompts = ["".join(f"<|{m['role']}|>{m['content']}" for m in each.messages) + ASSISTANT for each in batch]
+    prompts = [prompt_of(each) for each in batch]
     questions = [each.ids for each in tokenizer.encode_batch_fast(prompts)]
     answers = [each.ids for each in tokenizer.encode_batch_fast([each.answer + END for each in batch])]
     return [(question + answer, len(question)) for question, answer in zip(questions, answers, strict=True)]
@@ -98,7 +105,8 @@ def batches_of(rows: list[tuple[list[int], int]], batch_tokens: int) -> Iterator
 
 def shard(index: int, config: TrainConfig, tokenizer: Tokenizer, split: Split = "train") -> list[Batch]:
     """The batches made of one shard of examples, in random order."""
-    stream = examples(config.seed * 1_000_003 + index, split)
+    seed = config.seed * 1_000_003 + index
+    stream = varied_examples(seed) if config.varied and split == "train" else examples(seed, split)
     if index < config.first_shards and split == "train":
         source = Source(random.Random(f"first-{config.seed}-{index}"), split)
         stream = (first_lessons(source) for _ in itertools.count())

@@ -19,7 +19,7 @@ import data
 import domains
 import handwritten
 import scoring
-import unseen_texts
+import talks
 import values
 import words
 from calls import call_schema
@@ -40,7 +40,7 @@ def test_answers_satisfy_their_constraints(split: values.Split) -> None:
 
 
 def test_handwritten_answers_satisfy_their_constraints() -> None:
-    for example in (*handwritten.HANDWRITTEN, *handwritten.UNSEEN, *unseen_texts.LATER):
+    for example in (*handwritten.HANDWRITTEN, *handwritten.UNSEEN, *handwritten.LATER):
         assert satisfies(example.answer, example.constraint), example
 
 
@@ -58,6 +58,25 @@ def satisfies(answer: str, constraint: dict[str, object]) -> bool:
 def is_valid(answer: str, schema: dict[str, object]) -> bool:
     value = json.loads(answer)
     return Draft202012Validator(schema).is_valid(value) and canonical_json(value) == answer
+
+
+def test_varied_answers_satisfy_their_constraints() -> None:
+    made = list(itertools.islice(data.varied_examples(11), 600))
+    for example in made:
+        answer = canonical_json(json.loads(example.answer)) if example.constraint and example.kind in scoring.JSON_KINDS else example.answer
+        assert satisfies(answer, example.constraint), example
+    assert {example.kind for example in made} >= {"fill", "call", "choice", "talk"}
+    assert any(example.begun for example in made) and any(example.is_bare for example in made)
+
+
+def test_tagged_objects_begin_anywhere() -> None:
+    source = values.Source(random.Random(2), "train")
+    begun = [talks.tagged(source) for _ in range(200)]
+    for example in begun:
+        whole = example.begun + example.answer
+        json.loads(whole[whole.index("{") : whole.rindex("}") + 1])
+    ends = {example.begun.rstrip()[-1:] for example in begun}
+    assert ends >= {">", "{", ":", '"'}
 
 
 def test_keys_of_answers_are_in_declared_order() -> None:

@@ -151,8 +151,9 @@ def test_messages_name_the_stop_sequence(http: httpx.Client) -> None:
 
 
 def test_tools_leave_calls_whole(http: httpx.Client, llm: LLM) -> None:
-    braces = {str(token_id): -100 for token_id, text in enumerate(llm.vocabulary.tokens) if text and text.startswith(b"{")}
-    asked: Any = {"tools": [FIND], "logit_bias": braces}
+    kept_from = [token_id for token_id, text in enumerate(llm.vocabulary.tokens) if text and text.startswith(b"{")]
+    kept_from += llm.vocabulary.eos_token_ids  # the text is to be long enough to be cut
+    asked: Any = {"tools": [FIND], "logit_bias": {str(token_id): -100 for token_id in kept_from}}
     message, reason, _ = reply(http, **asked)
     assert reason == "length" and len(message["content"]) > 8
     mark = message["content"][4:7]
