@@ -19,7 +19,7 @@ class Watermark(LogitsStage):
     """Adds `bias` to the logits of the green tokens: those whose hash with the token before them and the key is even."""
 
     key: int
-    bias: float = 4.0
+    bias: float = 6.0
 
     def green(self, before, tokens):
         """Whether tokens are green behind others: int64 tensors that broadcast together."""

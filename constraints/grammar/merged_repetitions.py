@@ -22,7 +22,7 @@ from .recursion import nodes_with_calls, open_parts, reachable, rewrite_below
 from .source import Limits
 
 _MOST_COPIES = 1 << 20  # that two repetitions in a row are written with
-REPEATED = "repeated"  # name of the rules that are made here
+REPEATED_RULE = "repeated"  # name of the rules that are made here
 Bounds = tuple[int, int | None]
 
 
@@ -136,5 +136,5 @@ class _Merging:
         if not self._with_calls[part] or grammar.kind(part) is Kind.CALL:
             return part
         if part not in self._parts:
-            self._parts[part] = grammar.rule(REPEATED)
+            self._parts[part] = grammar.rule(REPEATED_RULE)
         return grammar.call(self._parts[part])

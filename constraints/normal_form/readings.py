@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..base.kinds import UNBOUNDED
 from ..grammar.expression import Grammar, Kind, Node, Rule
-from ..grammar.merged_repetitions import REPEATED
+from ..grammar.merged_repetitions import REPEATED_RULE
 from ..grammar.recursion import reachable
 from ..grammar.stopwatch import look
 
@@ -73,7 +73,7 @@ class _Reading:
                 found = _two(known, self._node(body, part) if body is not None else ())
                 if found != known:
                     self._of_rule[rule, part], changed = found, True
-                if len(found) == 2 and self._grammar.rule_names[rule] != REPEATED:
+                if len(found) == 2 and self._grammar.rule_names[rule] != REPEATED_RULE:
                     return _told(self._grammar.rule_names[rule], part, found)
         whole = self._node(self._root, part)
         self._of_node.update(self._new)
@@ -105,7 +105,7 @@ class _Reading:
                     found = _two(found, self._joined(_quoted(part[:1]), Node(then), part[1:]))
         elif kind is Kind.CALL:
             inside, name = self._of_rule.get((Rule(a), part), ()), grammar.rule_names[a]
-            found = inside if name == REPEATED else tuple(f"{name}({one})" for one in inside)
+            found = inside if name == REPEATED_RULE else tuple(f"{name}({one})" for one in inside)
         elif kind is Kind.ALT:
             for number, option in enumerate(grammar.alternatives(node), 1):
                 found = _two(found, tuple(f"#{number} {one}".rstrip() for one in self._node(option, part)))

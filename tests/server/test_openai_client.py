@@ -131,7 +131,7 @@ def test_stop_strings(client: openai.OpenAI) -> None:
 
 
 def test_completions(client: openai.OpenAI) -> None:
-    asked: Any = {"model": MODEL, "prompt": ["one", "two"], "max_tokens": 4, "temperature": 0, "logprobs": 1}
+    asked: Any = {"model": MODEL, "prompt": ["one", "three"], "max_tokens": 4, "temperature": 0, "logprobs": 1}
     whole = client.completions.create(**asked)
     assert [choice.index for choice in whole.choices] == [0, 1]
     for choice in whole.choices:

@@ -15,6 +15,7 @@ from maskwright.planning import Plan
 from maskwright.server.anthropic_messages import MessageWriter
 from maskwright.server.chat import ChatBody, ChatWriter
 from maskwright.server.errors import ApiError
+from maskwright.server.namespaces import Namespaces
 from maskwright.server.responses import ResponseBody, ResponseWriter
 
 from ..test_stream_splits import COMPILER, events_of, source_of
@@ -61,7 +62,7 @@ def writer_of(endpoint: str, reply: Reply, **body: Any) -> Any:
     if endpoint == "chat":
         return ChatWriter("chatcmpl-1", SERVICE, ChatBody.model_validate({"messages": [], **asked}), plan)
     if endpoint == "responses":
-        return ResponseWriter("resp_1", SERVICE, ResponseBody.model_validate({"input": "x", **asked}), plan, [])
+        return ResponseWriter("resp_1", SERVICE, ResponseBody.model_validate({"input": "x", **asked}), plan, [], Namespaces(()))
     return MessageWriter("msg_1", SERVICE, plan, hides_thought=False)
 
 
