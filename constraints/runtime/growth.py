@@ -5,9 +5,9 @@ a few texts of some tokens are made up, which begin freely and then repeat thems
 of each of their bytes is looked at. Where it rises, and where it does in more texts of a small grammar, many long texts are
 tried, in several forms: as written, as an equal grammar in which what says the same is there once (normal_form/reduction.py), and
 with stacks that are kept as a graph (automaton/fronts.py), which takes longer for a byte and does not grow where the other way
-does. A form will do if no bytes of these texts take more than `Limits.byte_words` on the average. A grammar without such a form is
-refused, with the text, and with a part of it that a rule reads in two ways (normal_form/readings.py). What a grammar takes that is
-large without growing is in proportion to its size.
+does. A form will do if no byte of these texts takes more than `Limits.byte_words`. A grammar without such a form is refused where
+that happens within 64 bytes, with the text, and with a part of it that a rule reads in two ways (normal_form/readings.py). What a
+grammar takes that is large without growing is in proportion to its size.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Texts(NamedTuple):
 _FIRST = Texts((1, 2, 3, 1, 2), (32,), 96)
 _MORE = Texts((1, 2, 3, 1, 2), (32,), 192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
-_LONG = Texts((1, 2, 3, 5, 7, 11), (32, 64, 1024), 1024)
-_MOST_WORK = 20_000_000  # of long texts of one form: half a second
+_LONG = _MANY._replace(free=(32, 64, 1024), longest=1024)
+_MOST_WORK = 40_000_000  # of long texts of one form: a second
+_EARLY = 64  # bytes: what explodes only behind more may be a bracket that closes a thousand others, and is not refused
 _CHEAP = 1_000  # work of a byte on the average: no other form need be looked for
-_SHOWN = 64  # bytes of a text's beginning that a refusal shows
 _WINDOW = 24  # bytes whose work is averaged
 _RISE, _LEAST = 1.3, 150  # from one window to the next, and work of a byte, that are taken for growth
 
@@ -69,8 +69,7 @@ class Trial(NamedTuple):
 
     @property
     def explodes(self) -> bool:
-        """Whether the last bytes took too much on the average: a bracket that closes a thousand others may by itself."""
-        return self.at(self.work.size) > self.most
+        return bool(self.work.max(initial=0) > self.most)
 
     @property
     def rises(self) -> bool:
@@ -113,7 +112,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
         if not exploding and not rises and work < _CHEAP:
             break
     automaton.grammar.stacks_as_graph = False
-    if least is None:
+    if least is None and refused[0].work.size <= _EARLY:
         raise _refused(refused[0], written)
     return automaton if best == written else best.automaton(automaton)
 
@@ -169,18 +168,13 @@ def _tried(automaton: TokenAutomaton, period: int, seed: int, free: int, longest
     most = automaton.limits.byte_words + _OF_A_NODE * len(automaton.grammar)
     pumped = Pumped(free, np.zeros(longest + 1, np.int32), np.zeros(longest, np.int32), np.full(longest, -1, np.int32))
     pumped.states[0] = automaton.start
-    length, trial = 0, Trial(b"", free, period, pumped.work[:0], most)
     try:
-        while length < longest and not trial.explodes:
-            before, length = length, automaton.pump(period, seed, length, longest, most, pumped)
-            if length == before:  # the text has ended
-                break
-            trial = Trial(pumped.text[:length].astype(np.uint8).tobytes(), free, period, pumped.work[:length], most)
+        length = automaton.pump(period, seed, 0, longest, most, pumped)
     except ConstraintLimit as error:
         if error.limit == "seconds":
             raise
         return []  # so small a limit says so when it matters
-    return [trial]
+    return [Trial(pumped.text[:length].astype(np.uint8).tobytes(), free, period, pumped.work[:length], most)]
 
 
 def _latest(trials: list[Trial]) -> int:
@@ -190,7 +184,7 @@ def _latest(trials: list[Trial]) -> int:
 
 def _refused(trial: Trial, written: Form) -> UnsupportedKeyword:
     length, half = len(trial.text), max(len(trial.text) // 2, 1)
-    begun, again = trial.text[: min(max(trial.free, trial.period), _SHOWN)], trial.text[-trial.period :]
+    begun, again = trial.text[: max(trial.free, trial.period)], trial.text[-trial.period :]
     steps = f"{trial.at(half)} behind {half}, {trial.work.max()} behind {length} bytes (limit `byte_words`: {trial.most})"
     found = ambiguity(written.grammar, written.root, trial.text)
     shown = "" if found is None else f"; rule {found.rule!r} reads {_shown(found.text)} as {found.first} and as {found.second}"

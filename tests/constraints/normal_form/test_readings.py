@@ -8,7 +8,7 @@ import pytest
 
 from maskwright.constraints import Gbnf, Limits
 from maskwright.constraints.grammar.expression import Grammar, Node, Rule
-from maskwright.constraints.grammar.merged_repetitions import REPEATED
+from maskwright.constraints.grammar.merged_repetitions import REPEATED_RULE
 from maskwright.constraints.normal_form.readings import Ambiguity, ambiguity
 
 from ..grammar.ambiguous import NAMED, small_grammar
@@ -59,7 +59,7 @@ def test_both_readings_are_of_the_text_and_of_the_rule(text: str) -> None:
     found = ambiguity(grammar, root, b"")
     if found is None:
         return
-    assert found.first != found.second and found.rule != REPEATED
+    assert found.first != found.second and found.rule != REPEATED_RULE
     spelled = found.text.decode()
     for reading in (found.first, found.second):
         assert reading.endswith("...") or "".join(QUOTED.findall(reading)) == spelled

@@ -28,8 +28,8 @@ TOKENS = Vocabulary(
 )
 LONG = 1_000  # bytes
 # Work of a byte, words and steps: what is left of nearly all grammars is regular, or a stack that a byte pushes or pops. Those are
-# named whose stacks say the same in several ways in all forms: they are refused, or stay below the limit alone.
-MOST_WORK, REFUSED, DEAR = 20_000, {12, 49, 66, 69}, {76, 95}
+# named whose stacks say the same in several ways in all forms: they are refused, grow too late for that, or stay below the limit alone.
+MOST_WORK, REFUSED, LATE, DEAR = 20_000, {12, 49, 105}, {66, 69}, {76, 95}
 WITH_OTHER_BYTES = {
     "words and spaces": 'root ::= w*\nw ::= [a-z]+ | w w | " " w?',
     "any text": 'root ::= (t | "<" t ">")*\nt ::= [^<>]* t?',
@@ -70,7 +70,7 @@ def test_masks_are_those_of_trying_every_token(name: str) -> None:
         state = constraint.advance(state, draw.choice(allowed))
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(140) if seed not in REFUSED])
+@pytest.mark.parametrize("seed", [seed for seed in range(140) if seed not in REFUSED | LATE])
 def test_work_is_bounded_however_long_the_text(seed: int) -> None:
     try:
         constraint = COMPILER.compile(Gbnf(small_grammar(seed)))
@@ -78,7 +78,7 @@ def test_work_is_bounded_however_long_the_text(seed: int) -> None:
         assert "nothing satisfies" in str(error)
         return
     with constraint.exclusively() as (automaton, _):
-        most = 2 * Limits().byte_words + 40 * len(automaton.grammar) if seed in DEAR else MOST_WORK  # of single bytes
+        most = Limits().byte_words + 40 * len(automaton.grammar) if seed in DEAR else MOST_WORK
         for period in (1, 2, 3, 5):
             assert most_work(automaton, period, most) < most
 
