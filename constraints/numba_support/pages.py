@@ -42,7 +42,6 @@ class _Owner(np.ndarray[Any, np.dtype[np.int32]]):
             _give_back(self.region, self.size, self.clean, self.layout)
 
 
-
 def reserved(num_words: int, clean: Clean, layout: Hashable, in_huge_pages: bool = False) -> NDArray[np.int32]:
     """int32 [num_words], all zero the first time. When the array and all its views are gone, `clean` is called and the
     memory is kept; the next array is zero where `clean` made it so.
