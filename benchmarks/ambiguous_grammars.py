@@ -16,12 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from maskwright.constraints import Compiler, ConstraintError, Gbnf, UnsupportedKeyword, Vocabulary
 from maskwright.constraints.runtime.growth import Form
 from maskwright.constraints.token_automaton.token_automaton import Pumped
-from tests.constraints.grammar.ambiguous import small_grammar
 
 TEXTS = ((1, 32), (2, 50), (3, 32), (4, 100), (5, 32), (6, 40), (7, 32), (10, 32), (14, 100), (19, 60), (1, 1000))  # period, free
 TOO_MUCH = 1_000_000  # words
@@ -33,6 +30,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--length", type=int, default=1000)
     options = parser.parse_args()
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from tests.constraints.grammar.ambiguous import small_grammar
+
     compiler = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
     refused, without_text, seconds, work = 0, 0, list[float](), dict[int, int]()
     for seed in range(options.first, options.first + options.count):
