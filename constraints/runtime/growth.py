@@ -62,6 +62,7 @@ class Trial(NamedTuple):
     period: int
     work: NDArray[np.int32]  # [bytes] of each byte
     most: int  # work that is too much
+    is_cut: bool = False  # by a limit, and says nothing of the work
 
     def at(self, end: int) -> int:
         """The work of a byte in the window that ends at `end`, which is not beyond the text."""
@@ -92,8 +93,8 @@ class Form(NamedTuple):
 
 def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     """`automaton` if what it keeps of a text does not grow, else one of another form where that takes less work. Neither has the
-    states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with texts behind which masks would take too long
-    in any form, and shows one."""
+    states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with short texts behind which masks would take too
+    long in any form, and shows one."""
     written = best = Form(automaton.grammar, automaton.root, stacks_as_graph=False)
     if not _is_suspect(written, automaton):
         return automaton
@@ -101,9 +102,11 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     refused: list[Trial] = []
     for form in chain([written], _other_forms(automaton)):
         trials = tried(form.automaton(automaton), _MORE)
+        if any(trial.is_cut for trial in trials):
+            continue
         rises = any(trial.rises for trial in trials)
         if not any(trial.explodes for trial in trials):
-            trials = list(_long(form, automaton))
+            trials += _long(form, automaton)
         exploding = [trial for trial in trials if trial.explodes]
         refused = refused or exploding
         work = sum(int(trial.work.sum()) for trial in trials) / max(sum(trial.work.size for trial in trials), 1)
@@ -112,7 +115,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
         if not exploding and not rises and work < _CHEAP:
             break
     automaton.grammar.stacks_as_graph = False
-    if least is None and refused[0].work.size <= _EARLY:
+    if least is None and refused and refused[0].work.size <= _EARLY:
         raise _refused(refused[0], written)
     return automaton if best == written else best.automaton(automaton)
 
@@ -143,28 +146,32 @@ def _other_forms(automaton: TokenAutomaton) -> Iterator[Form]:
 
 
 def tried(automaton: TokenAutomaton, texts: Texts) -> list[Trial]:
-    """Texts, and no more behind one whose work explodes. automaton: of its own, since it is left with the states of these texts."""
+    """Texts, and no more behind one whose work explodes, or that a limit cuts. automaton: of its own, since it is left with the
+    states of these texts."""
     trials: list[Trial] = []
     for number, period, free in texts.each():
-        trials += _tried(automaton, period, number, free, texts.longest)
-        if trials and trials[-1].explodes:
+        trials.append(_tried(automaton, period, number, free, texts.longest))
+        if trials[-1].explodes or trials[-1].is_cut:
             break
     return trials
 
 
 def _long(form: Form, like: TokenAutomaton) -> Iterator[Trial]:
-    """Many long texts, each with an automaton of its own; no more behind one whose work explodes, or all that may be spent."""
+    """Many long texts, each with an automaton of its own, up to one that a limit cuts; no more behind one whose work explodes, or
+    all that may be spent."""
     left = _MOST_WORK
     for number, period, free in _LONG.each():
         look()
-        for trial in _tried(form.automaton(like), period, number, free, _LONG.longest):
-            yield trial
-            left -= int(trial.work.sum())
-            if trial.explodes or left < 0:
-                return
+        trial = _tried(form.automaton(like), period, number, free, _LONG.longest)
+        if trial.is_cut:
+            return
+        yield trial
+        left -= int(trial.work.sum())
+        if trial.explodes or left < 0:
+            return
 
 
-def _tried(automaton: TokenAutomaton, period: int, seed: int, free: int, longest: int) -> list[Trial]:
+def _tried(automaton: TokenAutomaton, period: int, seed: int, free: int, longest: int) -> Trial:
     most = automaton.limits.byte_words + _OF_A_NODE * len(automaton.grammar)
     pumped = Pumped(free, np.zeros(longest + 1, np.int32), np.zeros(longest, np.int32), np.full(longest, -1, np.int32))
     pumped.states[0] = automaton.start
@@ -173,8 +180,8 @@ def _tried(automaton: TokenAutomaton, period: int, seed: int, free: int, longest
     except ConstraintLimit as error:
         if error.limit == "seconds":
             raise
-        return []  # so small a limit says so when it matters
-    return [Trial(pumped.text[:length].astype(np.uint8).tobytes(), free, period, pumped.work[:length], most)]
+        return Trial(b"", free, period, pumped.work[:0], most, is_cut=True)  # so small a limit says so when it matters
+    return Trial(pumped.text[:length].astype(np.uint8).tobytes(), free, period, pumped.work[:length], most)
 
 
 def _latest(trials: list[Trial]) -> int:

@@ -70,6 +70,12 @@ def test_the_verdict_is_the_same_each_time() -> None:
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("states", [100, 200, 1_000])
+def test_a_form_that_a_limit_cuts_short_is_not_taken_for_a_cheap_one(states: int) -> None:
+    with pytest.raises(UnsupportedKeyword, match="ever more ways"):
+        Compiler(COMPILER.vocabulary, Limits(states=states)).compile(Gbnf(GROWS["deeper ones in lists"]))
+
+
 def test_the_limit_has_a_name() -> None:
     with pytest.raises(UnsupportedKeyword, match=r"`byte_words`: [12]\d{3}\)"):
         Compiler(COMPILER.vocabulary, Limits(byte_words=500)).compile(Gbnf(GROWS["deeper ones in lists"]))
