@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
+from maskwright.constraints import Compiler, Constraint, JsonSchema, Lark, Vocabulary
 from maskwright.constraints.base.errors import ConstraintError
 from maskwright.constraints.grammar.expression import Grammar, Node
 from maskwright.constraints.grammar.reference import Reference
@@ -62,6 +63,16 @@ OBJECTS = st.builds(
 @given(OBJECTS, st.sampled_from(["compact", "flexible"]), st.sampled_from(["declared", "any"]), st.integers(0, 99))
 def test_masks_of_objects_with_other_members(schema: dict[str, Any], whitespace: str, order: str, seed: int) -> None:
     walk(JsonSchema(schema, whitespace=whitespace, property_order=order), seed)
+
+
+@pytest.mark.parametrize("listed", ["\n", "\x00", "\x1fa", "a\x10", "a\x1f\x01"])
+@pytest.mark.parametrize("make", [lambda schema: JsonSchema(schema, whitespace="compact"), lambda schema: Lark(f"start: %json {json.dumps(schema)}")])
+def test_no_key_is_lost_beside_a_listed_one_with_an_escape(make: Any, listed: str) -> None:
+    constraint = COMPILER.compile(make({"type": "object", "properties": {listed: {"enum": [1]}}}))
+    for first in ("", listed[:1], "b"):
+        for char in map(chr, range(0x7F)):
+            key = first + char
+            assert constraint.accepts(f"{{{json.dumps(key)}:2}}".encode()) == (key != listed), key
 
 
 PATTERNS = st.dictionaries(

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....base.utf8 import MAX_CODE_POINT, Ranges, intersect
+from ....base.utf8 import Ranges, intersect
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.source import Limits
 from ..documents.values import scalar_text
+from .code_units import four_digits, numbered
 from .text import LITERAL, JsonText
 
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x2F: "/", 0x5C: "\\"}
-_WIDE = 0x10000  # from here on an escape is two: a high and a low surrogate, with 10 bits each
-_HIGH, _LOW, _BITS = 0xD800, 0xDC00, 0x400
-_HEX = tuple((ord(low), ord(high)) for low, high in ("09", "AF", "af"))
 
 
 class AnySpelling(JsonText):
@@ -85,65 +83,11 @@ class AnySpelling(JsonText):
             code = ord(char)
             known = self.unit(((code, code),))
             if 0xD800 <= code <= 0xDFFF:  # has no other spelling
-                known = self.grammar.seq(self.grammar.literal("\\"), self._four_digits(((code, code),)))
+                known = self.grammar.seq(self.grammar.literal("\\"), four_digits(self.grammar, ((code, code),)))
             self._characters[char] = known
         return known
 
     def _any_escape(self, ranges: Ranges) -> Node:
         """The bytes that may follow the backslash of an escape."""
         short = [(ord(char), ord(char)) for code, char in _SHORT.items() if any(low <= code <= high for low, high in ranges)]
-        narrow = tuple((low, min(high, _WIDE - 1)) for low, high in ranges if low < _WIDE)
-        pairs = [
-            self.grammar.seq(self._four_digits(high), self.grammar.literal("\\"), self._four_digits(low))
-            for low, high in _surrogates(tuple((max(low, _WIDE), high) for low, high in ranges if high >= _WIDE)).items()
-        ]
-        return self.grammar.alt(self.grammar.bytes_in(short) if short else FAIL, self._four_digits(narrow), *pairs)
-
-    def _four_digits(self, ranges: Ranges) -> Node:
-        return self.grammar.seq(self.grammar.literal("u"), self._digits(ranges, 4)) if ranges else FAIL
-
-    def _digits(self, ranges: Ranges, count: int) -> Node:
-        """The numbers of some ranges as `count` hexadecimal digits. There are four at most, so recursion is not deep."""
-        size = 16 ** (count - 1)
-        if ranges == ((0, 16 * size - 1),):
-            return self.grammar.repeat(self.grammar.bytes_in(_HEX), count, count)
-        key, memo = ("hexadecimal", ranges, count), self.grammar.memo
-        if key not in memo:
-            by_rest: dict[Ranges, list[tuple[int, int]]] = {}
-            for digit in range(16):
-                first = digit * size
-                rest = tuple(
-                    (max(low - first, 0), min(high - first, size - 1))
-                    for low, high in ranges if low < first + size and high >= first
-                )  # fmt: skip
-                if rest:
-                    spelled = {ord(f"{digit:x}"), ord(f"{digit:X}")}
-                    by_rest.setdefault(rest, []).extend((byte, byte) for byte in spelled)
-            grammar = self.grammar
-            memo[key] = grammar.alt(*(
-                grammar.seq(grammar.bytes_in(digits), self._digits(rest, count - 1) if count > 1 else EMPTY)
-                for rest, digits in by_rest.items()
-            ))  # fmt: skip
-        return memo[key]
-
-
-def _surrogates(ranges: Ranges) -> dict[Ranges, Ranges]:
-    """Characters beyond 16 bits as pairs: for some low surrogates, the high ones that may come before them."""
-    pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for first, last in ranges:
-        (top, start), (bottom, end) = divmod(first - _WIDE, _BITS), divmod(min(last, MAX_CODE_POINT) - _WIDE, _BITS)
-        if top == bottom:
-            pairs.setdefault((start, end), []).append((top, top))
-            continue
-        if start > 0:
-            pairs.setdefault((start, _BITS - 1), []).append((top, top))
-        if end < _BITS - 1:
-            pairs.setdefault((0, end), []).append((bottom, bottom))
-        whole = top + (start > 0), bottom - (end < _BITS - 1)
-        if whole[0] <= whole[1]:
-            pairs.setdefault((0, _BITS - 1), []).append(whole)
-    return {
-        ((_LOW + low, _LOW + high),): tuple((_HIGH + first, _HIGH + last) for first, last in sorted(tops))
-        for (low, high), tops in pairs.items()
-    }
-
+        return self.grammar.alt(self.grammar.bytes_in(short) if short else FAIL, *numbered(self.grammar, ranges))

@@ -5,17 +5,16 @@ Source: llguidance, docs/json_schema.md, `json_allowed_escapes` and `json_allow_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import Enum
 
 from ....base.utf8 import ALL, Ranges, intersect, normalize
 from ....grammar.expression import FAIL, Grammar, Node
 from ....grammar.source import Limits
+from .code_units import numbered
 from .text import LITERAL, SHORT_ESCAPES, JsonText
 
 _CONTROLS = normalize([(0x00, 0x1F), (0x7F, 0x7F)])
-_BEYOND = 0x10000  # from here on a character is two escapes, a pair of surrogates
-_DIGITS = "0123456789abcdef"
 
 
 class Spellings(Enum):
@@ -55,34 +54,10 @@ class EscapedText(JsonText):
             letters = [(ord(letter),) * 2 for code, letter in short.items() if intersect(ranges, ((code, code),))]
             escapes = [grammar.bytes_in(letters)] if letters else []
             if "u" in self._allowed:
-                escapes += self._numbered(intersect(ranges, _spelled_by_number(spellings, set(short))))
+                escapes += numbered(grammar, intersect(ranges, _spelled_by_number(spellings, set(short))))
             escaped = grammar.seq(grammar.literal("\\"), grammar.alt(*escapes)) if escapes else FAIL
             grammar.memo[key] = grammar.alt(grammar.chars(intersect(ranges, LITERAL)), escaped)
         return grammar.memo[key]
-
-    def _numbered(self, ranges: Ranges) -> Iterator[Node]:
-        """`uXXXX` for each of some characters, or two of them."""
-        grammar = self.grammar
-        for low, high in ranges:
-            if low < _BEYOND:
-                yield self._code_unit(low, min(high, _BEYOND - 1))
-            for first, last in _same_beginning(max(low, _BEYOND) - _BEYOND, high - _BEYOND, 1024):
-                pair = self._code_unit(0xDC00 + first % 1024, 0xDC00 + last % 1024)
-                yield grammar.seq(self._code_unit(0xD800 + first // 1024, 0xD800 + last // 1024), grammar.literal("\\"), pair)
-
-    def _code_unit(self, low: int, high: int) -> Node:
-        """`uXXXX` for each number of an interval, in digits of either case."""
-        grammar = self.grammar
-        numbers = [(low, high)]
-        for below in (4096, 256, 16):
-            numbers = [part for first, last in numbers for part in _same_beginning(first, last, below)]
-        spelled = [[(first >> shift & 15, last >> shift & 15) for shift in (12, 8, 4, 0)] for first, last in numbers]
-        spellings = (grammar.seq(*(self._digits(*digits) for digits in one)) for one in spelled)
-        return grammar.seq(grammar.literal("u"), grammar.alt(*spellings))
-
-    def _digits(self, low: int, high: int) -> Node:
-        digits = _DIGITS[low : high + 1]
-        return self.grammar.bytes_in([(ord(digit),) * 2 for digit in sorted({*digits, *digits.upper()})])
 
 
 def _spelled_by_number(spellings: Spellings, short: set[int]) -> Ranges:
@@ -91,15 +66,3 @@ def _spelled_by_number(spellings: Spellings, short: set[int]) -> Ranges:
     if spellings is Spellings.CONTROLS:
         return _CONTROLS
     return normalize((code, code) for code in range(0x20) if code not in short)
-
-
-def _same_beginning(low: int, high: int, below: int) -> Iterator[tuple[int, int]]:
-    """An interval of numbers as intervals that are either in one block of so many or made of whole blocks."""
-    if low > high:
-        return
-    first, last = -(-low // below), (high + 1) // below  # whole blocks
-    if first > last:
-        yield low, high
-        return
-    parts = ((low, first * below - 1), (first * below, last * below - 1), (last * below, high))
-    yield from (part for part in parts if part[0] <= part[1])

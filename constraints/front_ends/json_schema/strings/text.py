@@ -133,6 +133,7 @@ class JsonText:
         return memo[key]
 
     def _escapes(self, codes: set[int]) -> Node:
+        """A backslash and what follows it. Alternatives begin with different bytes, which UNLISTED keys rely on."""
         short = [(ord(char), ord(char)) for code, char in SHORT_ESCAPES.items() if code in codes]
         long = {code for code in codes if code < 0x20 and code not in SHORT_ESCAPES}
         grammar = self.grammar
@@ -140,10 +141,11 @@ class JsonText:
         for row in (0, 1):
             digits = [(ord(f"{code & 15:x}"),) * 2 for code in sorted(long) if code >> 4 == row]
             if digits:
-                rows.append(grammar.seq(grammar.literal(f"u00{row}"), grammar.bytes_in(digits)))
+                rows.append(grammar.seq(grammar.literal(f"{row}"), grammar.bytes_in(digits)))
+        numbered = grammar.seq(grammar.literal("u00"), grammar.alt(*rows)) if rows else FAIL
         if not short and not rows:
             return FAIL
-        return grammar.seq(grammar.literal("\\"), grammar.alt(*([grammar.bytes_in(short)] if short else []), *rows))
+        return grammar.seq(grammar.literal("\\"), grammar.alt(*([grammar.bytes_in(short)] if short else []), numbered))
 
     def _gap(self, limits: Limits) -> Node:
         if self.whitespace in ("compact", "spaced"):
