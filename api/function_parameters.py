@@ -5,6 +5,7 @@ Each parameter stands for itself, so it may have any name, and what cannot be de
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import sys
@@ -20,6 +21,7 @@ from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
 from .constraints import ConstraintError
+from .constraints.front_ends.json_schema.python_types.walk import NotInJson
 from .constraints.front_ends.json_schema.types import adapter, schema_of
 from .errors import UsageError
 
@@ -90,7 +92,8 @@ def parameters_of(function: Callable[..., Any], name: str) -> FunctionParameters
         raise UsageError(f'tool "{name}": Python knows no signature of it; wrap it in a function') from None
     settled = function.keywords if isinstance(function, functools.partial) else {}
     given = [each for each in signature.parameters.values() if each.name not in settled]
-    return FunctionParameters(tuple(_parameter(each, function, f'tool "{name}": parameter "{each.name}"') for each in given))
+    found = (_parameter(each, function, f'tool "{name}": parameter "{each.name}"') for each in given)
+    return FunctionParameters(tuple(each for each in found if each is not None))
 
 
 def behind_partials(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,7 +103,8 @@ def behind_partials(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> FunctionParameter:
+def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> FunctionParameter | None:
+    """What a model is told of a parameter; None for one with a default that no JSON can give."""
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
         raise UsageError(f"{place} cannot be passed by name")
     if parameter.annotation is _NOTHING:
@@ -111,6 +115,10 @@ def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place
     try:
         schema = schema_of(annotation)
         field = FieldInfo.from_annotation(annotation)
+    except NotInJson as error:
+        if default is not _NOTHING:
+            return None
+        raise UsageError(f"{place}: {error}") from None
     except ConstraintError as error:
         raise UsageError(f"{place}: {error}") from None
     except Exception as error:  # of a type's own hooks, or of Pydantic for what is no type
@@ -128,7 +136,8 @@ def _evaluated(annotation: Any, function: Callable[..., Any], place: str) -> Any
     """The type that an annotation stands for, which may be written as a string, as may types inside of it."""
     names = _names_around(inspect.unwrap(behind_partials(function)))
     try:
-        return typing.get_type_hints(SimpleNamespace(__annotations__={"": annotation}), names, {}, include_extras=True)[""]
+        hint = typing.get_type_hints(SimpleNamespace(__annotations__={"": annotation}), names, {}, include_extras=True)[""]
+        return hint.type if isinstance(hint, dataclasses.InitVar) else hint
     except Exception as error:
         if not isinstance(annotation, str):
             return annotation

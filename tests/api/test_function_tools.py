@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import enum
 import functools
@@ -205,6 +206,29 @@ def test_annotations_may_be_quoted_twice() -> None:
 def test_a_description_that_python_made_is_none() -> None:
     assert as_tool(Corner).description == ""
     assert ToolCall(as_tool(Corner), {"x": 1}).run() == (1, 0)
+
+
+def with_hook(n: int, hook: Callable[[int], int] = abs, *, other: Callable[[int], int] | None = None) -> int:
+    return hook(n) if other is None else other(n)
+
+
+def test_a_parameter_with_a_default_that_no_json_gives_is_left_to_it() -> None:
+    tool = as_tool(with_hook)
+    assert list(tool.parameters["properties"]) == ["n", "other"] and tool.parameters["required"] == ["n"]
+    assert ToolCall(tool, {"n": -3}).run() == 3
+
+
+@dataclasses.dataclass
+class Scaled:
+    size: int
+    factor: dataclasses.InitVar[int] = 1
+
+    def __post_init__(self, factor: int) -> None:
+        self.size *= factor
+
+
+def test_what_a_dataclass_takes_at_its_making_is_a_parameter() -> None:
+    assert ToolCall(as_tool(Scaled), {"size": 2, "factor": 3}).run() == Scaled(6)
 
 
 @pytest.mark.parametrize("key", ["parameters", "input_schema", "inputSchema"])

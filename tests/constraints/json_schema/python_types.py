@@ -394,6 +394,15 @@ class BadDefault(BaseModel):
     a: int = Field(default=-1, ge=0)
 
 
+class BadDefaults(BaseModel):
+    model_config = ConfigDict(validate_default=True)
+    plain: Plain = None
+    plains: list[Plain] = None
+    itself: BadDefaults | None = 3
+    made: int = Field(default_factory=str)
+    fine: Plain = Plain(name="x")
+
+
 class Box(BaseModel, Generic[T]):
     item: T
     more: list[T] = []
@@ -749,7 +758,7 @@ TYPES: dict[str, Any] = {
     # models
     "plain": Plain, "node": Node, "closed": Closed, "open": Open, "open ints": OpenInts, "open keys": OpenKeys, "strict": Strict, "stripped": Stripped, "upper model": Upper, "coerced": Coerced,
     "aliased": Aliased, "choices": Choices, "alias path": Path_, "by name": ByName, "only name": OnlyName, "camel": Camel, "computed": Computed, "checked": Checked,
-    "whole": Whole, "before": Before, "post init": PostInit, "root": Numbers, "root names": Named, "excluded": Excluded, "validated default": Validated, "bad default": BadDefault, "box": Box[int],
+    "whole": Whole, "before": Before, "post init": PostInit, "root": Numbers, "root names": Named, "excluded": Excluded, "validated default": Validated, "bad default": BadDefault, "bad defaults": BadDefaults, "box": Box[int],
     "box of dates": Box[Annotated[date, Field(ge=date(2020, 1, 1))]], "bare box": Box, "discarded": Discarded, "inherited": Inherited, "nan model": NanModel, "list of models": list[Plain],
     "shapes": list[AnyShape], "page": Page[Number, date], "page of shapes": Page[str, AnyShape], "rooted": Rooted, "linked": Linked, "keywords": Keywords,
     "dict of models": dict[str, Plain], "movie": Movie, "partial": Partial, "strict dict": StrictDict, "open dict": OpenDict, "extra items": ExtraItems, "closed items": ClosedItems, "old movie": OldMovie,

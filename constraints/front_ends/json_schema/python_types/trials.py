@@ -29,18 +29,20 @@ def accepted_keys(walk: Walk, node: CoreNode, keys: Iterable[str]) -> list[str]:
 
 
 def has_valid_default(walk: Walk, node: CoreNode) -> bool:
-    """Whether a default that is validated is valid; True where Pydantic cannot be asked."""
+    """Whether a default that is validated is valid; False where Pydantic cannot be asked: then the value has to be given."""
     try:
         _validator(walk, node).get_default_value()
-    except ValidationError:
+    except Exception:  # Pydantic's, or a factory's own
         return False
-    except Exception:  # a factory's own, or of a node that refers to others
-        return True
     return True
 
 
 def _validator(walk: Walk, node: CoreNode) -> SchemaValidator:
-    return SchemaValidator(node, cast(core_schema.CoreConfig, walk.config))
+    """What validates a node, with all that it may refer to."""
+    schema = cast(core_schema.CoreSchema, node)
+    if waiting := cast(list[core_schema.CoreSchema], walk.waiting()):
+        schema = core_schema.definitions_schema(schema, waiting)
+    return SchemaValidator(schema, cast(core_schema.CoreConfig, walk.config))
 
 
 def _takes(validator: SchemaValidator, text: bytes) -> bool:

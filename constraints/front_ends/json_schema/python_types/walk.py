@@ -68,6 +68,10 @@ class Walk:
         """Keep nodes that others refer to."""
         self._waiting |= {node["ref"]: node for node in nodes}
 
+    def waiting(self) -> list[CoreNode]:
+        """The nodes that others refer to."""
+        return list(self._waiting.values())
+
     def target(self, node: CoreNode) -> CoreNode:
         """What a node refers to, or the node itself."""
         while node["type"] in ("definition-ref", "definitions"):
