@@ -29,7 +29,7 @@ from .constraints.grammar.source import Limits
 from .conversation import Message, answered_tools, read_messages
 from .errors import UsageError
 from .outputs import GenerationIncomplete, GenerationOutput
-from .tools import Tool, ToolCall, ToolLike, calls_schema, read_call, unique_tools
+from .tools import Tool, ToolCall, ToolLike, calls_of, read_call, unique_tools
 
 CHARACTERS = [(0, 0x10FFFF)]
 BEFORE_BRACE, AFTER_BRACE = (0, ord("{") - 1), (ord("{") + 1, 0x10FFFF)
@@ -199,7 +199,7 @@ def _choice_of_call(tools: tuple[Tool, ...], tool_choice: str, style: str | Tool
     if style is not None:
         choice: Any = tool_choice if tool_choice in ("auto", "required") else {"name": tool_choice}
         return ConstraintChoice(Tools(told["tools"], style=style, choice=choice), told=told)
-    calls = JsonSchema(calls_schema(tools), whitespace="compact")  # as the embedded model learned it
+    calls = calls_of(tools, whitespace="compact")  # as the embedded model learned it
     if tool_choice == "auto":
         return ConstraintChoice(CallOrText(calls), told=told)
     return ConstraintChoice(calls, lambda text: read_call(text, tools), True, told)

@@ -16,12 +16,11 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Annotated, Any
 
-import pydantic_core
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
 from .constraints import ConstraintError
-from .constraints.front_ends.json_schema.python_types.walk import NotInJson
+from .constraints.front_ends.json_schema.python_types.walk import NotInJson, in_json
 from .constraints.front_ends.json_schema.types import adapter, schema_of
 from .errors import UsageError
 
@@ -124,7 +123,7 @@ def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place
     except Exception as error:  # of a type's own hooks, or of Pydantic for what is no type
         raise UsageError(f"{place} has an annotation that Pydantic cannot describe: {' '.join(str(error).split())}") from None
     if default is not _NOTHING:
-        return FunctionParameter(parameter.name, annotation, _with_default(schema, default), is_required=False)
+        return FunctionParameter(parameter.name, annotation, schema | in_json({"default": default}), is_required=False)
     if field.is_required():
         return FunctionParameter(parameter.name, annotation, schema, is_required=True)
     return FunctionParameter(
@@ -153,31 +152,23 @@ def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
     return dict(getattr(inspect.unwrap(routine), "__globals__", {}))
 
 
-def _with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
-    """A schema that tells a default, where JSON can write it."""
-    try:
-        return schema | {"default": pydantic_core.to_jsonable_python(default)}
-    except (ValueError, TypeError):
-        return schema
-
-
 def _with_shared_definitions(parameter: FunctionParameter, shared: dict[str, Any]) -> dict[str, Any]:
     """The schema of a parameter whose `$defs` have moved to `shared`, with other names where these were taken."""
     own = parameter.schema.get("$defs", {})
     is_taken = any(shared.get(name, definition) != definition for name, definition in own.items())
     prefix = f"{parameter.name}." if is_taken else ""
-    shared |= {prefix + name: with_prefix(definition, prefix) for name, definition in own.items()}
-    moved: dict[str, Any] = with_prefix({key: value for key, value in parameter.schema.items() if key != "$defs"}, prefix)
+    shared |= {prefix + name: _with_prefix(definition, prefix) for name, definition in own.items()}
+    moved: dict[str, Any] = _with_prefix({key: value for key, value in parameter.schema.items() if key != "$defs"}, prefix)
     return moved
 
 
-def with_prefix(schema: Any, prefix: str) -> Any:
+def _with_prefix(schema: Any, prefix: str) -> Any:
     """`schema` with its references into `$defs` renamed. (A property called "$ref" has a mapping as value, not a string.)"""
     if isinstance(schema, list):
-        return [with_prefix(item, prefix) for item in schema]
+        return [_with_prefix(item, prefix) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    renamed = {key: with_prefix(value, prefix) for key, value in schema.items()}
+    renamed = {key: _with_prefix(value, prefix) for key, value in schema.items()}
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith(_DEFINITIONS):
         renamed["$ref"] = _DEFINITIONS + prefix + reference.removeprefix(_DEFINITIONS)

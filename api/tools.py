@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from .constraints import JsonSchema
 from .constraints.front_ends.tags.tools import parameters_key
 from .errors import UsageError
-from .function_parameters import behind_partials, parameters_of, with_prefix
+from .function_parameters import behind_partials, parameters_of
 
 _NAME = re.compile(r"[\w.:/-]+")
 _FIRST, _COLON, _COMMA = (re.compile(rf"\s*{each}\s*") for each in (r"\{", ":", ",?"))  # what stands before JSON of an object
@@ -39,16 +40,6 @@ class Tool:
         """The tool as chat templates and OpenAI's interface spell it."""
         function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
         return {"type": "function", "function": function}
-
-    def call_schema(self) -> dict[str, Any]:
-        """The JSON Schema of a call of this tool."""
-        properties = {"name": {"const": self.name}, "arguments": dict(self.parameters)}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
 
 
 @dataclass(frozen=True)
@@ -109,23 +100,21 @@ def unique_tools(tools: Sequence[ToolLike]) -> tuple[Tool, ...]:
     return made
 
 
-def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """The JSON Schema of a call of any of these tools; `$defs` of the parameters move to its root."""
-    definitions: dict[str, Any] = {}
-    calls = []
-    for tool in tools:
-        prefix = f"{tool.name}."
-        own = dict(tool.parameters).get("$defs", {})
-        definitions |= {prefix + name: with_prefix(schema, prefix) for name, schema in own.items()}
-        call = tool.call_schema()
-        call["properties"]["arguments"] = with_prefix({k: v for k, v in tool.parameters.items() if k != "$defs"}, prefix)
-        calls.append(call)
-    schema = calls[0] if len(calls) == 1 else {"anyOf": calls}
-    return schema | ({"$defs": definitions} if definitions else {})
+def calls_of(tools: Sequence[Tool], whitespace: str = "auto") -> JsonSchema:
+    """A call of any of these tools, as a source. The parameters of each are a document of their own, whose address is the name of
+    the tool: references in them lead where they lead in the definition of the tool."""
+    calls = [_call_schema(tool.name) for tool in tools]
+    documents = {tool.name: dict(tool.parameters) for tool in tools}
+    return JsonSchema(calls[0] if len(calls) == 1 else {"anyOf": calls}, whitespace=whitespace, resources=documents)
+
+
+def _call_schema(name: str) -> dict[str, Any]:
+    properties = {"name": {"const": name}, "arguments": {"$ref": name}}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def read_call(text: str, tools: Sequence[Tool]) -> ToolCall:
-    """The call that a text satisfying `calls_schema(tools)` stands for."""
+    """The call that a text satisfying `calls_of(tools)` stands for."""
     texts = _member_texts(text)
     name = json.loads(texts["name"])
     tool = next(tool for tool in tools if tool.name == name)

@@ -14,7 +14,7 @@ from maskwright.constraints import Compiler, JsonSchema, Reasoning
 from maskwright.constraints.front_ends.tags.events import ReasoningStart, TextDelta, ToolCallEnd, ToolCallStart
 from maskwright.conversation import read_messages
 from maskwright.events import Done
-from maskwright.tools import ToolCall, calls_schema, unique_tools
+from maskwright.tools import ToolCall, calls_of, unique_tools
 
 
 def get_weather(city: Literal["Leeds", "York"], days: Literal[1, 2] = 1) -> str:
@@ -88,7 +88,7 @@ def test_auto_reads_a_call_when_the_model_begins_one(llm: LLM) -> None:
     ],
 )
 def test_the_language_of_auto(llm: LLM, text: str, is_accepted: bool) -> None:
-    source = CallOrText(JsonSchema(calls_schema(unique_tools([switch]))))
+    source = CallOrText(calls_of(unique_tools([switch])))
     assert Compiler(llm.vocabulary).compile(source).accepts(text) == is_accepted
 
 

@@ -7,6 +7,7 @@ import datetime
 import enum
 import functools
 import json
+import math
 import random
 import uuid
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from pydantic import BaseModel, Field, HttpUrl, ValidationError
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 from maskwright.constraints.runtime.constraint import as_token_ids
 from maskwright.errors import UsageError
-from maskwright.tools import ToolCall, as_tool, calls_schema, read_call
+from maskwright.tools import ToolCall, as_tool, calls_of, read_call
 
 if TYPE_CHECKING:
     from collections import OrderedDict
@@ -122,7 +123,7 @@ def walk(constraint: Constraint, seed: int, length: int) -> str:
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: as_tool(each).name)
 def test_every_output_of_the_constraint_runs(function: Any) -> None:
     tool = as_tool(function)
-    constraint = COMPILER.compile(JsonSchema(calls_schema([tool])))
+    constraint = COMPILER.compile(calls_of([tool]))
     for seed in range(30):
         result = read_call(walk(constraint, seed, 40 + 5 * seed), [tool]).run()
         if function in TYPES:
@@ -153,6 +154,15 @@ def test_defaults_are_those_of_the_function_and_of_fields() -> None:
     assert ToolCall(as_tool(paint), arguments).run() == (Color.RED, 1, 2)
     assert ToolCall(as_tool(functools.partial(paint, coats=7)), arguments).run() == (Color.RED, 1, 7)
     assert "coats" not in as_tool(functools.partial(paint, coats=7)).parameters["properties"]
+
+
+def cheapest(below: float = math.inf) -> float:
+    return below
+
+
+def test_a_default_that_json_does_not_have_is_not_told() -> None:
+    assert as_tool(cheapest).parameters["properties"] == {"below": {"type": "number"}}
+    assert ToolCall(as_tool(cheapest), {}).run() == math.inf
 
 
 def test_types_of_one_name_are_kept_apart() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
-import jsonschema
 import pytest
 from pydantic import BaseModel
 
+from maskwright.constraints import Compiler, Vocabulary
 from maskwright.errors import UsageError
-from maskwright.tools import Tool, as_tool, calls_schema, read_call, unique_tools
+from maskwright.tools import Tool, as_tool, calls_of, read_call, unique_tools
+
+COMPILER = Compiler(Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=[256]))
 
 
 class Place(BaseModel):
@@ -29,6 +33,10 @@ def stop() -> str:
 
 def find(place: Place) -> str:
     return place.country
+
+
+def is_call(call: Any, tools: Sequence[Tool]) -> bool:
+    return COMPILER.compile(calls_of(tools)).accepts(json.dumps(call).encode())
 
 
 def test_a_function_becomes_a_definition() -> None:
@@ -50,7 +58,7 @@ def test_a_call_runs_with_the_types_of_the_annotations() -> None:
 
 def test_a_function_without_parameters_takes_no_arguments() -> None:
     (tool,) = unique_tools([stop])
-    jsonschema.validate({"name": "stop", "arguments": {}}, calls_schema([tool]))
+    assert is_call({"name": "stop", "arguments": {}}, [tool])
     assert read_call('{"name":"stop","arguments":{}}', [tool]).run() == "stopped"
 
 
@@ -67,8 +75,7 @@ def test_a_function_without_parameters_takes_no_arguments() -> None:
     ],
 )
 def test_the_schema_of_calls_admits_calls_of_the_tools_only(call: Any, is_valid: bool) -> None:
-    schema = calls_schema(unique_tools([find, get_weather, stop]))
-    assert jsonschema.Draft202012Validator(schema).is_valid(call) == is_valid
+    assert is_call(call, unique_tools([find, get_weather, stop])) == is_valid
 
 
 def test_definitions_of_different_tools_do_not_mix() -> None:
@@ -76,10 +83,39 @@ def test_definitions_of_different_tools_do_not_mix() -> None:
         return {"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}, "required": ["x"], "$defs": {"X": {"type": kind}}}
 
     tools = [Tool("number", "", parameters("integer")), Tool("text", "", parameters("string"))]
-    validator = jsonschema.Draft202012Validator(calls_schema(tools))
-    assert validator.is_valid({"name": "number", "arguments": {"x": 1}})
-    assert not validator.is_valid({"name": "number", "arguments": {"x": "1"}})
-    assert validator.is_valid({"name": "text", "arguments": {"x": "1"}})
+    assert is_call({"name": "number", "arguments": {"x": 1}}, tools)
+    assert not is_call({"name": "number", "arguments": {"x": "1"}}, tools)
+    assert is_call({"name": "text", "arguments": {"x": "1"}}, tools)
+
+
+POSITIVE = {"type": "integer", "minimum": 1}
+REFERRING: dict[str, dict[str, Any]] = {  # schemas of an "x" that is positive, or that has such an "x" in it, as libraries write them
+    "definitions": {"properties": {"x": {"$ref": "#/definitions/N"}}, "definitions": {"N": POSITIVE}},
+    "properties": {"properties": {"y": POSITIVE, "x": {"$ref": "#/properties/y"}}},
+    "address": {"$id": "http://example.org/a", "properties": {"x": {"$ref": "a#/$defs/N"}}, "$defs": {"N": POSITIVE}},
+    "anchor": {"properties": {"x": {"$ref": "#n"}}, "$defs": {"N": {"$anchor": "n", **POSITIVE}}},
+    "root": {
+        "$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/A",
+        "definitions": {"A": {"type": "object", "properties": {"x": POSITIVE}, "required": ["x"]}},
+    },
+    "itself": {"properties": {"x": {"anyOf": [POSITIVE, {"$ref": "#"}]}}},
+    "draft-4": {"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"x": {"type": "integer", "minimum": 0, "exclusiveMinimum": True}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFERRING)
+def test_references_lead_where_they_lead_in_the_definition(name: str) -> None:
+    definitions = [{"name": each, "inputSchema": {"type": "object", "required": ["x"], **schema}} for each, schema in REFERRING.items()]
+    tools = unique_tools(definitions)
+    assert is_call({"name": name, "arguments": {"x": 1}}, tools)
+    assert not is_call({"name": name, "arguments": {"x": 0}}, tools)
+    assert is_call({"name": name, "arguments": {"x": {"x": 1}}}, tools) == (name == "itself")
+    assert not is_call({"name": name, "arguments": {"x": {"name": name, "arguments": {"x": 1}}}}, tools)
+
+
+def test_a_constant_that_looks_like_a_reference_is_kept() -> None:
+    (tool,) = unique_tools([{"name": "f", "parameters": {"properties": {"x": {"const": {"$ref": "#/$defs/N"}}}, "$defs": {"N": POSITIVE}}}])
+    assert is_call({"name": "f", "arguments": {"x": {"$ref": "#/$defs/N"}}}, [tool])
 
 
 def test_a_tool_given_as_a_definition_is_not_run() -> None:

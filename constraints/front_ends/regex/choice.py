@@ -23,16 +23,15 @@ class Choice(FrontEnd):
 
     def __init__(self, options: Iterable[str]) -> None:
         """Raises `ConstraintError` for anything but a collection of one or more strings that have a UTF-8 form."""
-        if isinstance(options, str | bytes):
-            raise ConstraintError(
-                "a choice is a collection of strings, not a single one", instead=f"Choice([{options!r}])"
-            )
-        distinct = tuple(dict.fromkeys(options))
-        if not distinct:
+        if isinstance(options, str | bytes) or not isinstance(options, Iterable):
+            given = "a single one" if isinstance(options, str | bytes) else type(options).__name__
+            raise ConstraintError(f"a choice is a collection of strings, not {given}", instead=f"Choice([{str(options)!r}])")
+        listed = tuple(options)
+        if not listed:
             raise ConstraintError("a choice among nothing", instead="at least one string")
-        for index, option in enumerate(distinct):
+        for index, option in enumerate(listed):
             _check(index, option)
-        object.__setattr__(self, "options", distinct)
+        object.__setattr__(self, "options", tuple(dict.fromkeys(listed)))
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The options as a prefix tree. Raises `ConstraintLimit` beyond `limits.enum_values` options."""

@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import enum
 import ipaddress
+import math
 import pathlib
 import re
 import typing
@@ -403,6 +404,13 @@ class BadDefaults(BaseModel):
     fine: Plain = Plain(name="x")
 
 
+class Unbounded(BaseModel):
+    least: float = -math.inf
+    most: Annotated[float, Field(le=math.inf, examples=[math.nan, 1])] = math.inf
+    step: int = Field(default=1, json_schema_extra={"example": math.inf, "maximum": 5})
+    other: Any = Field(default=..., json_schema_extra=lambda schema: schema.update(example=math.inf))
+
+
 class Box(BaseModel, Generic[T]):
     item: T
     more: list[T] = []
@@ -758,7 +766,7 @@ TYPES: dict[str, Any] = {
     # models
     "plain": Plain, "node": Node, "closed": Closed, "open": Open, "open ints": OpenInts, "open keys": OpenKeys, "strict": Strict, "stripped": Stripped, "upper model": Upper, "coerced": Coerced,
     "aliased": Aliased, "choices": Choices, "alias path": Path_, "by name": ByName, "only name": OnlyName, "camel": Camel, "computed": Computed, "checked": Checked,
-    "whole": Whole, "before": Before, "post init": PostInit, "root": Numbers, "root names": Named, "excluded": Excluded, "validated default": Validated, "bad default": BadDefault, "bad defaults": BadDefaults, "box": Box[int],
+    "whole": Whole, "before": Before, "post init": PostInit, "root": Numbers, "root names": Named, "excluded": Excluded, "validated default": Validated, "bad default": BadDefault, "bad defaults": BadDefaults, "unbounded": Unbounded, "box": Box[int],
     "box of dates": Box[Annotated[date, Field(ge=date(2020, 1, 1))]], "bare box": Box, "discarded": Discarded, "inherited": Inherited, "nan model": NanModel, "list of models": list[Plain],
     "shapes": list[AnyShape], "page": Page[Number, date], "page of shapes": Page[str, AnyShape], "rooted": Rooted, "linked": Linked, "keywords": Keywords,
     "dict of models": dict[str, Plain], "movie": Movie, "partial": Partial, "strict dict": StrictDict, "open dict": OpenDict, "extra items": ExtraItems, "closed items": ClosedItems, "old movie": OldMovie,

@@ -34,7 +34,7 @@ def test_is_a_hashable_value_in_which_repetitions_count_once():
 
 
 @pytest.mark.parametrize(
-    "options, complaint", [([], "nothing"), ("yes", "single"), (["a", 1], "option 1 is 1"), (["\ud800"], "surrogate")]
+    "options, complaint", [([], "nothing"), ("yes", "single"), (["a", 1], "option 1 is 1"), (["\ud800"], "surrogate"), (5, "not int"), ([["a"]], "option 0")]
 )
 def test_anything_else_is_refused(options, complaint):
     with pytest.raises(ConstraintError, match=complaint):

@@ -10,7 +10,7 @@ from pydantic_core import to_jsonable_python
 
 from .keys import json_texts
 from .scalars import any_of
-from .walk import REMARK, CoreNode, NotInJson, Schema, Walk, both, noted
+from .walk import REMARK, CoreNode, NotInJson, Schema, Walk, both, in_json, noted
 
 
 def nullable(walk: Walk, node: CoreNode) -> Schema:
@@ -89,12 +89,7 @@ def _one_of(options: list[Schema], discriminator: Any) -> Schema:
 
 def with_default(walk: Walk, node: CoreNode) -> Schema:
     schema = walk.schema(node["schema"])
-    if "default" not in node:
-        return schema
-    try:
-        return schema | {"default": to_jsonable_python(node["default"])}
-    except Exception:  # of a value that JSON does not have
-        return schema
+    return schema | in_json({"default": node["default"]} if "default" in node else {})
 
 
 def chain(walk: Walk, node: CoreNode) -> Schema:

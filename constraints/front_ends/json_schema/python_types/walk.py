@@ -7,6 +7,7 @@ what has no JSON at all it refuses with `NotInJson`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ Schema = dict[str, Any]
 CoreNode = Mapping[str, Any]  # a node of a core schema
 REMARK = CHECKED_AFTERWARDS
 DEFINITIONS = "#/$defs/"
+_NOTHING = object()
 _DESCRIPTIVE = ("title", "description", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
 
 
@@ -134,7 +136,7 @@ class Walk:
         metadata = node.get("metadata") or {}
         schema = self._handlers[node["type"]](self, node)
         updates = metadata.get("pydantic_js_updates") or {}
-        schema = schema | {key: updates[key] for key in _DESCRIPTIVE if key in updates}
+        schema = schema | in_json({key: updates[key] for key in _DESCRIPTIVE if key in updates})
         if extra := metadata.get("pydantic_js_extra"):
             schema = with_extra(schema, extra)
         functions = (*metadata.get("pydantic_js_functions", ()), *metadata.get("pydantic_js_annotation_functions", ()))
@@ -186,13 +188,29 @@ def both(first: Schema, second: Schema) -> Schema:
 def with_extra(schema: Schema, extra: Any) -> Schema:
     """A schema with what `json_schema_extra` adds: what describes the value, and what claims more of it."""
     if isinstance(extra, Mapping):
-        added = to_jsonable_python(extra)
+        added = dict(extra)
     else:
         changed = dict(schema)
         extra(changed)
         added = {key: value for key, value in changed.items() if schema.get(key) != value}
     told = {key: value for key, value in added.items() if key in ANNOTATIONS or key not in KEYWORDS}
-    return both(schema | told, {key: value for key, value in added.items() if key not in told})
+    claims = {key: value for key, value in added.items() if key not in told}
+    return both(schema | in_json(told), to_jsonable_python(claims))
+
+
+def in_json(told: Mapping[str, Any]) -> Schema:
+    """What is told of values in JSON: without what it does not have, such as a default of infinity, which says nothing of them."""
+    return {key: plain for key, value in told.items() if (plain := _plain(value)) is not _NOTHING}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; `_NOTHING` for one that it does not have."""
+    try:
+        plain = to_jsonable_python(value)
+        json.dumps(plain, allow_nan=False)
+    except ValueError:  # that of Pydantic is one, too
+        return _NOTHING
+    return plain
 
 
 def _claims(schema: Schema) -> Schema:
