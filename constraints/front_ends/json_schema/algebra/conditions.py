@@ -9,7 +9,7 @@ from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES
 from ..documents.keywords import in_force, is_anything, value_of
 from ..documents.reading import count_of, members_of, required_of
-from .claims import AtLeast, Claim, Common, Condition, Conj, Formula, Has, Term
+from .claims import AtLeast, Claim, Clause, Common, Condition, Conj, Count, Formula, Has, Term, has_key, lacks_key
 from .formulas import all_of, any_of, facts, is_clause, negation, one_of, ways
 from .parts import Parts, condition
 from .products import FEW
@@ -33,19 +33,20 @@ class Conditions:
         self._known: dict[Site, Reading | None] = {}
         self._open: set[Site] = set()
 
-    def of(self, site: Site, keyword: str) -> Condition | None:
+    def of(self, site: Site, keyword: str) -> Condition | Clause | Count | None:
         """What a keyword says, or where it is "fails", that the site does not hold.
 
-        None where it speaks of more than members, and where a term or a clause says the same.
+        None where it speaks of more than members, and where the alternatives of a violation are a clause anyway.
         """
         found = _not(self._whole(site)) if keyword == "fails" else self._keyword(site, keyword)
-        is_plain = keyword in ("not", "fails") and found is not None and is_clause(found[0])
-        return None if is_plain else _condition(found, site, keyword)
+        if keyword in ("not", "fails") and found is not None and is_clause(found[0]):
+            return _clause(found)
+        return _condition(found, site, keyword)
 
-    def of_dependent(self, name: str, site: Site) -> Condition | None:
+    def of_dependent(self, name: str, site: Site) -> Condition | Clause | Count | None:
         """That a schema holds if there is a member of a name."""
         found = self._dependency(name, site)
-        return None if found is not None and is_clause(found[0]) else _condition(found, site, "dependentSchemas", name)
+        return _clause(found) or _condition(found, site, "dependentSchemas", name)
 
     def spelled_out(self, term: Term) -> list[Condition]:
         """The conditions of a term that alternatives say as well: all where these are few; else those that declare names.
@@ -147,6 +148,14 @@ def _counted(site: Site) -> Iterator[Formula]:
         yield AtLeast(low)
     if high is not None:
         yield negation(AtLeast(high + 1))
+
+
+def _clause(found: Reading | None) -> Clause | Count | None:
+    """What is said as a clause, where it is no more than that one of some members is there, or missing."""
+    if found is None or not is_clause(found[0]) or any(fact.conj for fact, _ in facts(found[0])):
+        return None
+    options = tuple((has_key if wanted else lacks_key)(fact.name, not found[1]) for fact, wanted in facts(found[0]))
+    return options[0] if len(options) == 1 else Clause(options, not found[1])
 
 
 def _condition(found: Reading | None, site: Site, keyword: str, dependent: str | None = None) -> Condition | None:
