@@ -86,6 +86,16 @@ def test_implications_cost_the_same_however_they_are_said(way: str) -> None:
     assert COMPILER.compile(JsonSchema(say("a", "b"))).accepts("[1]")
 
 
+@pytest.mark.parametrize("way", [way for way, say in IMPLICATIONS.items() if "properties" not in json.dumps(say("a", "b"))])
+def test_what_evaluates_nothing_does_not_multiply_beside_unevaluated_members(way: str) -> None:
+    say = IMPLICATIONS[way]
+    members = {"type": "object", "properties": dict.fromkeys(names_of(40), NUMBER), "unevaluatedProperties": False}
+    constraint = COMPILER.compile(JsonSchema({**members, "allOf": [say(a, b) for a, b in pairs(40)]}, property_order="any"))
+    assert constraint.accepts('{"a0":1,"b1":1,"a2":1,"b2":1,"b0":1}')
+    assert not constraint.accepts('{"a0":1,"b1":1}')
+    assert not constraint.accepts('{"c":1}')
+
+
 @pytest.mark.parametrize("dependent", [{"not": {"required": ["b"]}}, {"properties": {"b": False}}, {"anyOf": [{"required": ["b"]}, {"required": ["c"]}]}, False])
 def test_what_a_member_needs_may_be_a_clause(dependent: Any) -> None:
     schema = {"type": "object", "dependentSchemas": {"a": dependent}}

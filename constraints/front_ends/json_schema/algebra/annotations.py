@@ -1,6 +1,7 @@
 """Branches for `unevaluatedProperties` and `unevaluatedItems`: which sites of a schema evaluate items and members in each.
 
-A branch that holds annotates whether or not it was needed, so branches are told apart by which of them hold.
+A branch that holds annotates whether or not it was needed, so branches are told apart by which of them hold; where none of a
+keyword's has anything to annotate, that does not matter.
 """
 
 from __future__ import annotations
@@ -12,14 +13,24 @@ from typing import Protocol
 
 from ..documents.document import Site
 from ..documents.keywords import in_force
-from .claims import Term, Unevaluated, has_key, has_keys, lacks_key
+from .claims import Term, Unevaluated, has_key, lacks_key
 from .parts import Parts, condition, own, unevaluated_of
 from .products import MAX_TERMS, Products, check_count, merged, too_many
 
 Annotated = tuple[Term, tuple[Site, ...]]  # a term, and the sites in it whose keywords evaluate items and members
 
 
+_EVALUATING = frozenset((
+    "properties", "patternProperties", "additionalProperties", "unevaluatedProperties",
+    "items", "prefixItems", "additionalItems", "contains", "unevaluatedItems",
+))  # fmt: skip
+
+
 class _Branches(Protocol):
+    def told(self, site: Site, keyword: str) -> list[Term]: ...
+
+    def dependency(self, name: str, dependent: list[str] | Site) -> list[Term]: ...
+
     def fails(self, site: Site) -> list[Term]: ...
 
     def entering(self, site: Site, how: str) -> AbstractContextManager[None]: ...
@@ -40,25 +51,47 @@ class Annotations:
         groups: list[list[Annotated]] = [[(own(site), (site,))]]
         for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)):
             groups.append(self._collected(part))
-        if in_force(site, "anyOf"):
-            groups.append(self._chosen(self._parts.subschemas(site, "anyOf"), lambda count: count > 0))
-        if in_force(site, "oneOf"):
-            most = len(self._parts.subschemas(site, "oneOf")) if site.is_loose else 1
-            groups.append(self._chosen(self._parts.subschemas(site, "oneOf"), lambda count: 1 <= count <= most))
-        if in_force(site, "not"):
-            groups.append([(term, ()) for term in self._branches.fails(site.child("not"))])
-        if in_force(site, "if"):
-            when, then, otherwise = condition(site) or (site.child("if"), None, None)
-            groups.append(self._both([self._collected(when), self._optional(then)], site)
-                          + self._both([_bare(self._branches.fails(when)), self._optional(otherwise)], site))
-        for name, dependent in self._parts.dependencies(site):
-            if isinstance(dependent, list):
-                needed = _bare([has_keys(dependent)])
-            else:
-                needed = self._both([_bare([(has_key(name),)]), self._collected(dependent)], site)
-            groups.append([((lacks_key(name, strict=False),), ()), *needed])
+        groups += [self._told(site, keyword) for keyword in ("anyOf", "oneOf", "not", "if") if in_force(site, keyword)]
+        groups += [self._dependency(site, *each) for each in self._parts.dependencies(site)]
         out = self._of_site[site] = self._both(groups, site)
         return out
+
+    def _told(self, site: Site, keyword: str) -> list[Annotated]:
+        """The branches of a keyword that chooses among schemas."""
+        parts = _applied(self._parts, site, keyword)
+        if not any(map(self._annotates, parts)):
+            return _bare(self._branches.told(site, keyword))
+        if keyword == "anyOf":
+            return self._chosen(parts, lambda count: count > 0)
+        if keyword == "oneOf":
+            most = len(parts) if site.is_loose else 1
+            return self._chosen(parts, lambda count: 1 <= count <= most)
+        when, then, otherwise = condition(site) or (site.child("if"), None, None)
+        return (
+            self._both([self._collected(when), self._optional(then)], site)
+            + self._both([_bare(self._branches.fails(when)), self._optional(otherwise)], site)
+        )  # fmt: skip
+
+    def _dependency(self, site: Site, name: str, dependent: list[str] | Site) -> list[Annotated]:
+        if isinstance(dependent, list) or not self._annotates(dependent):
+            return _bare(self._branches.dependency(name, dependent))
+        needed = self._both([_bare([(has_key(name),)]), self._collected(dependent)], site)
+        return [((lacks_key(name, strict=False),), ()), *needed]
+
+    def _annotates(self, site: Site) -> bool:
+        """Whether a keyword of a site, or of one that it applies to the same value, evaluates items or members."""
+        waiting, seen = [site], set[Site]()
+        while waiting:
+            target = self._parts.target(waiting.pop())
+            if target in seen or isinstance(target.schema, bool):
+                continue
+            seen.add(target)
+            if not _EVALUATING.isdisjoint(target.active):
+                return True
+            waiting += self._parts.references(target)
+            waiting += (part for keyword in ("allOf", "anyOf", "oneOf", "if") for part in _applied(self._parts, target, keyword))
+            waiting += (each for _, each in self._parts.dependencies(target) if isinstance(each, Site))
+        return False
 
     def _collected(self, site: Site) -> list[Annotated]:
         target = self._parts.target(site)
@@ -95,6 +128,15 @@ class Annotations:
             joined = ((merged(a, b), tuple(dict.fromkeys(x + y))) for a, x in out for b, y in group)
             out = list(dict.fromkeys(each for each in joined if not self._products.is_empty(each[0])))
         return out
+
+
+def _applied(parts: Parts, site: Site, keyword: str) -> list[Site]:
+    """The schemas of a keyword that may annotate the value that it is about."""
+    if not in_force(site, keyword) or keyword == "not":
+        return []
+    if keyword != "if":
+        return list(parts.subschemas(site, keyword))
+    return [each for each in condition(site) or (site.child("if"),) if each is not None]
 
 
 def _bare(terms: list[Term]) -> list[Annotated]:

@@ -172,11 +172,11 @@ class Branches:
             return self._products.joined([terms], (site,))
         groups: list[list[Term]] = [[own(site)], *(self.holds(part) for part in self._parts.subschemas(site, "allOf"))]
         groups += [self.holds(target) for target in self._parts.references(site)]
-        groups += [self._told(site, keyword) for keyword in ("anyOf", "oneOf", "not", "if") if in_force(site, keyword)]
+        groups += [self.told(site, keyword) for keyword in ("anyOf", "oneOf", "not", "if") if in_force(site, keyword)]
         groups += self._dependencies(site)
         return self._products.joined(groups, (site,))
 
-    def _told(self, site: Site, keyword: str) -> list[Term]:
+    def told(self, site: Site, keyword: str) -> list[Term]:
         """What a keyword asks for: as one condition where that is shorter, else as alternatives."""
         if keyword == "oneOf" and (closed := self._closed.of(site)) is not None:
             return [closed]
@@ -216,15 +216,14 @@ class Branches:
 
     def _dependencies(self, site: Site) -> list[list[Term]]:
         """The cases of each key whose presence asks for more: one group of alternatives for each."""
-        groups = []
-        for name, dependent in self._parts.dependencies(site):
-            if isinstance(dependent, list):
-                groups.append([implied_keys(name, dependent)])
-            elif (found := self._conditions.of_dependent(name, dependent)) is not None:
-                groups.append([(found,)])
-            else:
-                groups.append(implied(name, self.holds(dependent)))
-        return groups
+        return [self.dependency(name, dependent) for name, dependent in self._parts.dependencies(site)]
+
+    def dependency(self, name: str, dependent: list[str] | Site) -> list[Term]:
+        """What the presence of a key asks for."""
+        if isinstance(dependent, list):
+            return [implied_keys(name, dependent)]
+        found = self._conditions.of_dependent(name, dependent)
+        return [(found,)] if found is not None else implied(name, self.holds(dependent))
 
     def _optional(self, site: Site | None, holds: bool) -> list[Term]:
         """A schema that may be missing, and then admits everything."""
@@ -237,7 +236,7 @@ class Branches:
     def _refuted(self, site: Site) -> list[Term]:
         if isinstance(site.schema, bool):
             return [] if site.schema else [()]
-        return self._told(site, "fails")
+        return self.told(site, "fails")
 
     def _violated(self, site: Site) -> list[Term]:
         groups = [[tuple(map(self._sameness.resolved, term)) for term in violations(site)]]

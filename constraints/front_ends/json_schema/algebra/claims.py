@@ -384,11 +384,6 @@ def negated(conj: Conj) -> Conj:
     return (conj[0].claim,) if isinstance(conj[0], Not) else (Not(conj[0]),)
 
 
-def has_keys(names: list[str]) -> Term:
-    """The value has members of all these names, if it is an object."""
-    return tuple(has_key(name, strict=False) for name in names)
-
-
 def implied_keys(name: str, names: list[str]) -> Term:
     """The value has members of all these names if it has one of the first."""
     absent = lacks_key(name, strict=False)

@@ -39,10 +39,9 @@ def has_valid_default(walk: Walk, node: CoreNode) -> bool:
 
 def _validator(walk: Walk, node: CoreNode) -> SchemaValidator:
     """What validates a node, with all that it may refer to."""
-    schema = cast(core_schema.CoreSchema, node)
-    if waiting := cast(list[core_schema.CoreSchema], walk.waiting()):
-        schema = core_schema.definitions_schema(schema, waiting)
-    return SchemaValidator(schema, cast(core_schema.CoreConfig, walk.config))
+    if waiting := walk.waiting():
+        node = core_schema.definitions_schema(node, waiting)
+    return SchemaValidator(node, cast(core_schema.CoreConfig, walk.config))
 
 
 def _takes(validator: SchemaValidator, text: bytes) -> bool:
