@@ -46,10 +46,11 @@ def is_terminal() -> bool:
 
 
 def read_schema(name: str) -> Any:
-    """The text of a JSON Schema from `file.json`, or a type from `module:Class` or `file.py:Class`."""
-    if ":" in name and not name.endswith(".json"):
+    """The text of a JSON Schema, from `file.json` or as it is, or a type from `module:Class` or `file.py:Class`."""
+    is_written = name.lstrip().startswith("{")
+    if ":" in name and not name.endswith(".json") and not is_written:
         return named_object(name, "--schema")
-    text = read_text(Path(name), "--schema")
+    text = name if is_written else read_text(Path(name), "--schema")
     try:
         schema = json.loads(text)
     except json.JSONDecodeError as error:
