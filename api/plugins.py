@@ -67,6 +67,8 @@ def load_installed() -> None:
 def named_object(name: str, option: str) -> Any:
     """What `module:Name` or `file.py:Name` stands for. Raises UsageError that names the option."""
     module_name, _, attribute = name.rpartition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"{option} {name}: what is meant is written MODULE:NAME or FILE.py:NAME")
     module = load_module(module_name, option, name)
     try:
         return getattr(module, attribute)

@@ -36,7 +36,11 @@ def load_plugin_option(names: list[str] | None) -> list[str] | None:
 
 
 SchemaOption = Annotated[
-    str | None, typer.Option(metavar="FILE.json|{...}|MODULE:CLASS", help="A JSON Schema, in a file or as it is, or a type to fill.", rich_help_panel=CONSTRAINT)
+    str | None,
+    typer.Option(
+        metavar="FILE.json|{...}|MODULE:CLASS", help="A JSON Schema, in a file or as it is, or a type to fill.",
+        rich_help_panel=CONSTRAINT,
+    ),  # fmt: skip
 ]
 RegexOption = Annotated[str | None, typer.Option(help="A regular expression for the whole output.", rich_help_panel=CONSTRAINT)]
 GrammarOption = Annotated[
