@@ -40,7 +40,7 @@ SchemaOption = Annotated[
     typer.Option(
         metavar="FILE.json|{...}|MODULE:CLASS", help="A JSON Schema, in a file or as it is, or a type to fill.",
         rich_help_panel=CONSTRAINT,
-    ),  # fmt: skip
+    ),
 ]
 RegexOption = Annotated[str | None, typer.Option(help="A regular expression for the whole output.", rich_help_panel=CONSTRAINT)]
 GrammarOption = Annotated[
