@@ -119,11 +119,6 @@ def is_integral(value: int | Decimal) -> bool:
     return isinstance(value, int) or _significant(value)[2] >= 0
 
 
-def shift_is_integral(value: int | Decimal, places: int) -> bool:
-    """Whether value * 10**places is an integer."""
-    return isinstance(value, int) or _significant(value)[2] >= -places
-
-
 def _number_key(value: int | Decimal) -> str:
     sign, digits, exponent = _significant(Decimal(value))
     return f"{sign}{digits}e{exponent}"
