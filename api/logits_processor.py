@@ -14,7 +14,7 @@ from .row_states import RowStates
 class LogitsProcessor:
     """Sets the logits of every token that `constraint` forbids to -inf.
 
-        model.generate(**inputs, logits_processor=[maskwright.LogitsProcessor(constraint)])
+        model.generate(**inputs, max_new_tokens=200, logits_processor=[maskwright.LogitsProcessor(constraint, max_new_tokens=200)])
 
     Works for greedy search, sampling and beam search, for batches with prompts padded on the left, for heads wider than
     the vocabulary, and for assisted generation: an assistant with the same tokenizer, prompt lookup, early exit. The state of a row
