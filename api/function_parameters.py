@@ -30,13 +30,13 @@ _DEFINITIONS = "#/$defs/"
 
 @dataclass(frozen=True)
 class FunctionParameter:
-    """One parameter that a model gives. default: what is passed where it is not given; `_NOTHING`: nothing is passed."""
+    """One parameter that a model gives. field: the one whose default is passed where it is not given; None: nothing is passed."""
 
     name: str
     annotation: Any
     schema: Mapping[str, Any]
     is_required: bool
-    default: Any = _NOTHING
+    field: FieldInfo | None = None
 
     @cached_property
     def adapter(self) -> TypeAdapter[Any]:
@@ -74,8 +74,8 @@ class FunctionParameters:
                 values[each.name] = each.adapter.validate_json(texts[each.name])
             elif each.is_required:
                 raise UsageError(f'parameter "{each.name}" is missing')
-            elif each.default is not _NOTHING:
-                values[each.name] = each.default
+            elif each.field is not None:
+                values[each.name] = each.field.get_default(call_default_factory=True)
         return values
 
 
@@ -126,9 +126,7 @@ def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place
         return FunctionParameter(parameter.name, annotation, schema | in_json({"default": default}), is_required=False)
     if field.is_required():
         return FunctionParameter(parameter.name, annotation, schema, is_required=True)
-    return FunctionParameter(
-        parameter.name, annotation, schema, is_required=False, default=field.get_default(call_default_factory=True)
-    )
+    return FunctionParameter(parameter.name, annotation, schema, is_required=False, field=field)
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any], place: str) -> Any:

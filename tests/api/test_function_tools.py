@@ -156,6 +156,18 @@ def test_defaults_are_those_of_the_function_and_of_fields() -> None:
     assert "coats" not in as_tool(functools.partial(paint, coats=7)).parameters["properties"]
 
 
+def test_a_factory_makes_a_default_for_each_call() -> None:
+    made: list[int] = []
+
+    def keep(notes: list[int] = Field(default_factory=lambda: made.append(1) or [])) -> list[int]:  # type: ignore[func-returns-value]
+        return notes
+
+    keep.__annotations__["notes"] = list[int]
+    tool = as_tool(keep)
+    assert not made
+    assert ToolCall(tool, {}).run() is not ToolCall(tool, {}).run() and len(made) == 2
+
+
 def cheapest(below: float = math.inf) -> float:
     return below
 
