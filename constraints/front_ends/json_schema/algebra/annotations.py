@@ -52,7 +52,7 @@ class Annotations:
         for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)):
             groups.append(self._collected(part))
         groups += [self._told(site, keyword) for keyword in ("anyOf", "oneOf", "not", "if") if in_force(site, keyword)]
-        groups += [self._dependency(site, *each) for each in self._parts.dependencies(site)]
+        groups += [self._dependency(site, name, dependent) for name, dependent in self._parts.dependencies(site)]
         out = self._of_site[site] = self._both(groups, site)
         return out
 
@@ -70,7 +70,7 @@ class Annotations:
         return (
             self._both([self._collected(when), self._optional(then)], site)
             + self._both([_bare(self._branches.fails(when)), self._optional(otherwise)], site)
-        )  # fmt: skip
+        )
 
     def _dependency(self, site: Site, name: str, dependent: list[str] | Site) -> list[Annotated]:
         if isinstance(dependent, list) or not self._annotates(dependent):
@@ -80,7 +80,8 @@ class Annotations:
 
     def _annotates(self, site: Site) -> bool:
         """Whether a keyword of a site, or of one that it applies to the same value, evaluates items or members."""
-        waiting, seen = [site], set[Site]()
+        waiting = [site]
+        seen: set[Site] = set()
         while waiting:
             target = self._parts.target(waiting.pop())
             if target in seen or isinstance(target.schema, bool):
@@ -89,8 +90,9 @@ class Annotations:
             if not _EVALUATING.isdisjoint(target.active):
                 return True
             waiting += self._parts.references(target)
-            waiting += (part for keyword in ("allOf", "anyOf", "oneOf", "if") for part in _applied(self._parts, target, keyword))
-            waiting += (each for _, each in self._parts.dependencies(target) if isinstance(each, Site))
+            for keyword in ("allOf", "anyOf", "oneOf", "if"):
+                waiting += _applied(self._parts, target, keyword)
+            waiting += [each for _, each in self._parts.dependencies(target) if isinstance(each, Site)]
         return False
 
     def _collected(self, site: Site) -> list[Annotated]:
@@ -135,7 +137,7 @@ def _applied(parts: Parts, site: Site, keyword: str) -> list[Site]:
     if not in_force(site, keyword) or keyword == "not":
         return []
     if keyword != "if":
-        return list(parts.subschemas(site, keyword))
+        return parts.subschemas(site, keyword)
     return [each for each in condition(site) or (site.child("if"),) if each is not None]
 
 

@@ -154,8 +154,9 @@ def _clause(found: Reading | None) -> Clause | Count | None:
     """What is said as a clause, where it is no more than that one of some members is there, or missing."""
     if found is None or not is_clause(found[0]) or any(fact.conj for fact, _ in facts(found[0])):
         return None
-    options = tuple((has_key if wanted else lacks_key)(fact.name, not found[1]) for fact, wanted in facts(found[0]))
-    return options[0] if len(options) == 1 else Clause(options, not found[1])
+    strict = not found[1]
+    options = [has_key(fact.name, strict) if wanted else lacks_key(fact.name, strict) for fact, wanted in facts(found[0])]
+    return options[0] if len(options) == 1 else Clause(tuple(options), strict)
 
 
 def _condition(found: Reading | None, site: Site, keyword: str, dependent: str | None = None) -> Condition | None:

@@ -39,9 +39,11 @@ def has_valid_default(walk: Walk, node: CoreNode) -> bool:
 
 def _validator(walk: Walk, node: CoreNode) -> SchemaValidator:
     """What validates a node, with all that it may refer to."""
-    if waiting := walk.waiting():
-        node = core_schema.definitions_schema(node, waiting)
-    return SchemaValidator(node, cast(core_schema.CoreConfig, walk.config))
+    config = cast(core_schema.CoreConfig, walk.config)
+    try:
+        return SchemaValidator(node, config)
+    except SchemaError:  # it does refer to others
+        return SchemaValidator(core_schema.definitions_schema(node, walk.waiting()), config)
 
 
 def _takes(validator: SchemaValidator, text: bytes) -> bool:

@@ -208,7 +208,7 @@ def _plain(value: Any) -> Any:
     try:
         plain = to_jsonable_python(value)
         json.dumps(plain, allow_nan=False)
-    except ValueError:  # that of Pydantic is one, too
+    except Exception:  # Pydantic's, or that of any serializer
         return _NOTHING
     return plain
 
