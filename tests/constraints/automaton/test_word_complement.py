@@ -75,6 +75,19 @@ def test_no_key_is_lost_beside_a_listed_one_with_an_escape(make: Any, listed: st
             assert constraint.accepts(f"{{{json.dumps(key)}:2}}".encode()) == (key != listed), key
 
 
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string", "not": {"const": "\x1f"}}, r'"\u001F"'),
+        ({"type": "object", "properties": {"\x1f": {"enum": [1]}}}, r'{"\u001F":2}'),
+        ({"type": "array", "uniqueItems": True}, r'["\u001f","\u001F"]'),
+    ],
+)
+def test_what_is_compared_in_a_grammar_has_one_spelling(schema: dict[str, Any], text: str) -> None:
+    constraint = COMPILER.compile(Lark(f"start: %json {json.dumps(schema)}"))
+    assert not constraint.accepts(text) and constraint.accepts(text.replace("1F", "1e"))
+
+
 PATTERNS = st.dictionaries(
     st.sampled_from(["^a", "^x-", "b", "^[ab]+$", "^a?b$", "^[^b]*$", "^(?!a)", "^.{2}$", "z$", "^(a|é)*$", ""]), st.sampled_from([{}, {"enum": [1]}, False]),
     min_size=1, max_size=2,

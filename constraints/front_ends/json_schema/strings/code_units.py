@@ -1,4 +1,4 @@
-"""Characters by their numbers, as escapes of JSON: `\\uXXXX`, two of them beyond 16 bits (RFC 8259, 7). Digits of either case."""
+"""Characters by their numbers, as escapes of JSON: `\\uXXXX`, two of them beyond 16 bits (RFC 8259, 7)."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ _HIGH, _LOW, _BITS = 0xD800, 0xDC00, 0x400
 _HEX = tuple((ord(low), ord(high)) for low, high in ("09", "AF", "af"))
 
 
-def numbered(grammar: Grammar, ranges: Ranges) -> list[Node]:
+def numbered(grammar: Grammar, ranges: Ranges, cases: str = "xX") -> list[Node]:
     """What may follow the backslash of an escape of some characters: those of 16 bits in one node, which reads every byte in one
-    way only, and pairs of surrogates."""
+    way only, and pairs of surrogates. cases: of digits; "x" for the one spelling that is compared."""
     narrow = tuple((low, min(high, _WIDE - 1)) for low, high in ranges if low < _WIDE)
     wide = tuple((max(low, _WIDE), high) for low, high in ranges if high >= _WIDE)
     pairs = [
-        grammar.seq(four_digits(grammar, high), grammar.literal("\\"), four_digits(grammar, low))
+        grammar.seq(four_digits(grammar, high, cases), grammar.literal("\\"), four_digits(grammar, low, cases))
         for low, high in _surrogates(wide).items()
     ]
-    return [four_digits(grammar, narrow), *pairs]
+    return [four_digits(grammar, narrow, cases), *pairs]
 
 
-def four_digits(grammar: Grammar, ranges: Ranges) -> Node:
+def four_digits(grammar: Grammar, ranges: Ranges, cases: str = "xX") -> Node:
     """`uXXXX` for each of some characters of 16 bits; FAIL for none."""
-    return grammar.seq(grammar.literal("u"), _digits(grammar, ranges, 4)) if ranges else FAIL
+    return grammar.seq(grammar.literal("u"), _digits(grammar, ranges, 4, cases)) if ranges else FAIL
 
 
-def _digits(grammar: Grammar, ranges: Ranges, count: int) -> Node:
+def _digits(grammar: Grammar, ranges: Ranges, count: int, cases: str) -> Node:
     """The numbers of some ranges as `count` hexadecimal digits. There are four at most, so recursion is not deep."""
     size = 16 ** (count - 1)
-    if ranges == ((0, 16 * size - 1),):
+    if ranges == ((0, 16 * size - 1),) and cases == "xX":
         return grammar.repeat(grammar.bytes_in(_HEX), count, count)
-    key, memo = ("hexadecimal", ranges, count), grammar.memo
+    key, memo = ("hexadecimal", ranges, count, cases), grammar.memo
     if key not in memo:
         by_rest: dict[Ranges, list[tuple[int, int]]] = {}
         for digit in range(16):
@@ -42,10 +42,10 @@ def _digits(grammar: Grammar, ranges: Ranges, count: int) -> Node:
                 for low, high in ranges if low < first + size and high >= first
             )  # fmt: skip
             if rest:
-                spelled = {ord(f"{digit:x}"), ord(f"{digit:X}")}
+                spelled = {ord(format(digit, case)) for case in cases}
                 by_rest.setdefault(rest, []).extend((byte, byte) for byte in spelled)
         memo[key] = grammar.alt(*(
-            grammar.seq(grammar.bytes_in(digits), _digits(grammar, rest, count - 1) if count > 1 else EMPTY)
+            grammar.seq(grammar.bytes_in(digits), _digits(grammar, rest, count - 1, cases) if count > 1 else EMPTY)
             for rest, digits in by_rest.items()
         ))  # fmt: skip
     return memo[key]

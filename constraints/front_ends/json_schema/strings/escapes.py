@@ -20,7 +20,7 @@ _CONTROLS = normalize([(0x00, 0x1F), (0x7F, 0x7F)])
 class Spellings(Enum):
     """Which characters may be spelled `\\uXXXX`."""
 
-    NEEDED = "those that have no other spelling"
+    NEEDED = "those that have no other spelling, in this one"
     CONTROLS = "control characters"
     ALL = "all"
 
@@ -54,7 +54,8 @@ class EscapedText(JsonText):
             letters = [(ord(letter),) * 2 for code, letter in short.items() if intersect(ranges, ((code, code),))]
             escapes = [grammar.bytes_in(letters)] if letters else []
             if "u" in self._allowed:
-                escapes += numbered(grammar, intersect(ranges, _spelled_by_number(spellings, set(short))))
+                cases = "x" if spellings is Spellings.NEEDED else "xX"
+                escapes += numbered(grammar, intersect(ranges, _spelled_by_number(spellings, set(short))), cases)
             escaped = grammar.seq(grammar.literal("\\"), grammar.alt(*escapes)) if escapes else FAIL
             grammar.memo[key] = grammar.alt(grammar.chars(intersect(ranges, LITERAL)), escaped)
         return grammar.memo[key]
