@@ -18,7 +18,7 @@ if not torch.cuda.is_available():
 
 os.environ["MASKWRIGHT_VOCABULARIES"] = "never"  # no test reads what another one has kept
 
-from maskwright.constraints import Compiler  # noqa: E402  # reads what is set above
+from maskwright.constraints import Compiler  # which reads what is set above
 
 settings.register_profile(
     "maskwright", deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck), print_blob=True
