@@ -138,7 +138,7 @@ def native_modules() -> list[Extension]:
 def products() -> Extension:
     """Products of `kernels/cpu`, a plain library that ctypes loads: what a checkout compiles when it is first needed."""
     folder = Path("kernels/cpu/native")
-    flags = ["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-pthread"]
+    flags = ["-O3", "-g0", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-pthread"]
     return Extension(
         "maskwright.kernels.cpu.products",
         sources=[str(file) for file in sorted(folder.glob("*.c"))],
@@ -185,7 +185,7 @@ def loops(emission: "subprocess.Popen[bytes]") -> Extension:
         sources=[str(native / "entry_points.c"), str(LOOPS.relative_to(ROOT) / "table.c")],
         include_dirs=[str(native), numpy.get_include()],
         extra_objects=[str(path) for path in sorted(LOOPS.glob("*.o"))],
-        extra_compile_args=["-O2"],
+        extra_compile_args=["-O2", "-g0"],
         libraries=["m"],
     )
 

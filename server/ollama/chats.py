@@ -49,7 +49,8 @@ class OllamaBody(Body):
     """What both endpoints take."""
 
     refused = MappingProxyType(
-        {"template": "it is the operator's choice"} | dict.fromkeys(("logprobs", "top_logprobs"), "ask /v1/chat/completions for them")
+        {"template": "it is the operator's choice"}
+        | dict.fromkeys(("logprobs", "top_logprobs"), "ask /v1/chat/completions for them")
     )
     neutral = MappingProxyType({"top_logprobs": (0,)})
     model: str | None = None
