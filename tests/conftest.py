@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import wraps
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -29,6 +30,7 @@ _compilers: WeakSet[Compiler] = WeakSet()  # all that there are, of modules and 
 _make_compiler = Compiler.__init__
 
 
+@wraps(_make_compiler)
 def _noted(self: Compiler, *arguments: Any, **options: Any) -> None:
     _make_compiler(self, *arguments, **options)
     _compilers.add(self)
