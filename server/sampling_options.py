@@ -137,7 +137,7 @@ def sampling_of(
     given = {ALIKE[name].name: value for name, value in body.sampling_extras.items() if name in ALIKE}
     given |= {name: read(given[name]) for name, read in READ.items() if name in given}
     given |= {name: parts_of(settings, name, asked) for name in OWN if (asked := getattr(body, name))}
-    stop = (body.stop,) if isinstance(body.stop, str) and body.stop else tuple(body.stop or ())
+    stop = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     _check("stop", len(stop), settings.max_stop, "stop strings")
     for name in ("bad_words", "dry_sequence_breakers"):
         _check(name, len(given.get(name, ())), MOST_TEXTS, "texts")

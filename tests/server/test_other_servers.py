@@ -95,7 +95,7 @@ def test_other_servers_names_of_routes(http: httpx.Client, path: str, same: str)
 NOTHING: list[Any] = [
     {"detokenize": True}, {"tokenization_kwargs": {}}, {"structured_outputs": {}}, {"structured_outputs": {"json": None, "regex": None}},
     {"structured_outputs": {"choice": [], "grammar": ""}}, {"grammar": "", "json_schema": None, "guided_choice": []}, {"ebnf": "", "regex": ""},
-    {"stop": ""}, {"session_params": {}}, {"n_predict": -1, "t_max_predict_ms": 0, "reasoning_budget": -1, "samplers": [], "response_fields": []},
+    {"stop": []}, {"session_params": {}}, {"n_predict": -1, "t_max_predict_ms": 0, "reasoning_budget": -1, "samplers": [], "response_fields": []},
     {"reasoning_format": "auto", "parse_tool_calls": True, "id_slot": -1, "n_keep": 0, "timings_per_token": False, "repeat_penalty": None},
 ]  # fmt: skip
 
