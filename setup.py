@@ -18,9 +18,12 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -70,6 +73,14 @@ def all_packages() -> list[str]:
 class AllOrNothing(build_ext):
     """Extensions that need each other: when one of them does not compile, none is left behind."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def build_extensions(self) -> None:
+        self.compiler.compile = file_by_file(self.compiler.compile)
+        super().build_extensions()
+
     def run(self) -> None:
         names = {extension.name for extension in self.extensions}
         if self.editable_mode:
@@ -90,6 +101,18 @@ class AllOrNothing(build_ext):
             self.extensions = []
 
 
+def file_by_file(compile_all: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """A compiler's `compile` that has as many files compiled at once as there are processors."""
+
+    def compile_each(sources: list[str], *arguments: Any, **options: Any) -> list[str]:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            longest_first = sorted(sources, key=os.path.getsize, reverse=True)
+            made = pool.map(lambda source: compile_all([source], *arguments, **options), longest_first)
+            return sorted(path for paths in made for path in paths)
+
+    return compile_each
+
+
 def native_modules() -> list[Extension]:
     """What mypyc makes of the modules. Raises ImportError where it is not installed, and SystemExit where it refuses them."""
     from mypyc.build import mypycify
@@ -100,14 +123,22 @@ def native_modules() -> list[Extension]:
     for folder in ("constraints", "foundation"):
         shutil.copytree(ROOT / folder, STAGE / "maskwright" / folder, ignore=ignored)
     options = ["--config-file=", "--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
-    paths = [str(STAGE / "maskwright" / "constraints" / f"{name}.py") for name in native_names()]
-    return mypycify([*options, *paths], target_dir=str(ROOT / "build"), group_name="maskwright", opt_level="2", debug_level="0")
+    staged = STAGE.relative_to(ROOT) / "maskwright" / "constraints"  # as tracebacks say it: nothing of this machine
+    paths = [str(staged / f"{name}.py") for name in native_names()]
+    return mypycify(
+        [*options, *paths],
+        target_dir=str(ROOT / "build"),
+        group_name="maskwright",
+        opt_level="2",
+        debug_level="0",
+        multi_file=True,  # compiled at once; calls between modules are no slower: a shared library inlines none of them
+    )
 
 
 def products() -> Extension:
     """Products of `kernels/cpu`, a plain library that ctypes loads: what a checkout compiles when it is first needed."""
     folder = Path("kernels/cpu/native")
-    flags = ["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-pthread"]
+    flags = ["-O3", "-g0", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-pthread"]
     return Extension(
         "maskwright.kernels.cpu.products",
         sources=[str(file) for file in sorted(folder.glob("*.c"))],
@@ -132,23 +163,29 @@ emission.emit_all(Path(output), emission.levels() if kind == "all" else emission
 """
 
 
-def loops(is_editable: bool) -> Extension:
-    """The loops as one library: for the best level of this machine's processor where it is for this machine, else for all levels.
-    Raises ImportError or subprocess.CalledProcessError where they cannot be compiled."""
-    import numpy
-
+def begun_emission(is_editable: bool) -> "subprocess.Popen[bytes]":
+    """A process that makes object code of the loops: for the best level of this machine's processor where it is for this machine,
+    else for all levels."""
     shutil.rmtree(LOOPS, ignore_errors=True)
     baseline = "x86-64-v2" if platform.machine() in ("x86_64", "AMD64") else "generic"
     environment = {"MASKWRIGHT_NATIVE": "never", "NUMBA_CPU_NAME": baseline, "NUMBA_CPU_FEATURES": ""}
     kind = "own" if is_editable else "all"
-    subprocess.run([sys.executable, "-c", EMIT, str(ROOT), str(LOOPS), kind], env=os.environ | environment, check=True)
+    return subprocess.Popen([sys.executable, "-c", EMIT, str(ROOT), str(LOOPS), kind], env=os.environ | environment)
+
+
+def loops(emission: "subprocess.Popen[bytes]") -> Extension:
+    """The loops as one library. Raises ImportError or subprocess.CalledProcessError where they cannot be compiled."""
+    import numpy
+
+    if emission.wait():
+        raise subprocess.CalledProcessError(emission.returncode, emission.args)
     native = Path("foundation/compiled_loops/native")
     return Extension(
         library().MODULE,
         sources=[str(native / "entry_points.c"), str(LOOPS.relative_to(ROOT) / "table.c")],
         include_dirs=[str(native), numpy.get_include()],
         extra_objects=[str(path) for path in sorted(LOOPS.glob("*.o"))],
-        extra_compile_args=["-O2"],
+        extra_compile_args=["-O2", "-g0"],
         libraries=["m"],
     )
 
@@ -187,14 +224,15 @@ def wanted_modules() -> list[Extension]:
     if MODE == "never" or not (is_editable or "bdist_wheel" in sys.argv):
         return []
     wanted = [] if is_editable else [products()]
+    emission = None if is_editable and are_loops_made() else begun_emission(is_editable)  # beside mypyc, which has one thread
     if not (is_editable and is_made()):
         try:
             wanted += native_modules()
         except (ImportError, SystemExit) as problem:
             stay_python(problem)
-    if not (is_editable and are_loops_made()):
+    if emission is not None:
         try:
-            wanted.append(loops(is_editable))
+            wanted.append(loops(emission))
         except (ImportError, subprocess.CalledProcessError) as problem:
             stay_python(problem)
     return wanted

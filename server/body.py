@@ -37,6 +37,7 @@ class Body(BaseModel):
     _ignored: list[str] = PrivateAttr(default_factory=list)
     refused: ClassVar[Mapping[str, str]] = {}  # parameters of other servers, and what to do instead; a class adds to its bases
     neutral: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of parameters that are refused or unknown: values that ask for nothing
+    renamed: ClassVar[Mapping[str, str]] = {}  # parameters by other servers' names, and by ours
 
     @model_validator(mode="after")
     def note_ignored(self) -> Self:
@@ -56,6 +57,8 @@ class Body(BaseModel):
             name: {"enum": [*EMPTY, *cls._neutral_values(name)], "description": reason, STATUS: "refused"}
             for name, reason in said.items()
         }
+        for name, own in cls._names_of_others().items():
+            made["properties"][name] = {**made["properties"][own], "description": f"{own}, as other servers call it."}
         for form in made.get("properties", {}).values():
             form.setdefault(STATUS, "honoured")
         made["properties"] = {**made.get("properties", {}), **refused}
@@ -76,8 +79,23 @@ class Body(BaseModel):
             raise ApiError(400, place + reason, param=place, code="invalid_value")
         if not isinstance(given, dict):
             return given
-        whole = integers_of(cls)
+        whole, given = integers_of(cls), cls._by_our_names(given)
         return cls._without_refused({name: _whole(value) if name in whole else value for name, value in given.items()})
+
+    @classmethod
+    def _by_our_names(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters, none by another server's name. Where ours is given too, it counts."""
+        named = dict(given)
+        for name, own in cls._names_of_others().items():
+            value = named.pop(name, None)
+            if not cls._asks_nothing(name, value):
+                named.setdefault(own, value)
+        return named
+
+    @classmethod
+    def _names_of_others(cls) -> dict[str, str]:
+        """Those of parameters that this class has."""
+        return {name: own for name, own in cls.renamed.items() if own in cls.model_fields and name not in cls.model_fields}
 
     @classmethod
     def _without_refused(cls, given: Mapping[str, Any]) -> dict[str, Any]:

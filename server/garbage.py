@@ -1,4 +1,4 @@
-"""When circular garbage is looked for: while nothing is generated.
+"""When circular garbage is looked for: while nobody asks for anything, nor waits for what is compiled.
 
 A full collection holds the interpreter while it looks at every object that is alive, 50 ms with fifty large schemas that wait to
 be compiled, and Python begins one wherever an object happens to be made: in the middle of a step, or of somebody's answer. So those
@@ -20,16 +20,17 @@ RARELY = 1000  # collections of younger objects before Python begins a full one 
 
 
 class Garbage:
-    """Begins full collections for one event loop, from `start` to `stop`, while `is_idle` says so."""
+    """Begins full collections for one event loop, from `start` to `stop`, when nobody has asked for anything for a while."""
 
     def __init__(
         self,
-        is_idle: Callable[[], bool],
+        num_asked: Callable[[], int | None],
         collect: Callable[[], object] = gc.collect,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._is_idle, self._collect, self._now = is_idle, collect, now
-        self._last, self._was_idle = now(), False
+        """num_asked: how many requests there have been so far; None while one is open."""
+        self._num_asked, self._collect, self._now = num_asked, collect, now
+        self._last, self._num_before = now(), num_asked()
         self._thresholds = gc.get_threshold()
         self._task: asyncio.Task[None] | None = None
 
@@ -51,10 +52,11 @@ class Garbage:
                 await self._task
 
     def look(self) -> None:
-        """Collect, if it is time: when it was idle at the last look, too, so that a pause between two requests is none."""
-        was_idle, self._was_idle = self._was_idle, self._is_idle()
+        """Collect, if it is time: when nobody has asked since the last look, so that a pause between two requests is none."""
+        num_before, self._num_before = self._num_before, self._num_asked()
+        is_idle = self._num_before is not None and self._num_before == num_before
         seconds = self._now() - self._last
-        if seconds >= MOST_SECONDS or (seconds >= REST_SECONDS and was_idle and self._was_idle):
+        if seconds >= MOST_SECONDS or (seconds >= REST_SECONDS and is_idle):
             self._collect()
             self._last = self._now()
 

@@ -47,7 +47,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
-        self._garbage = Garbage(lambda: service.worker.num_open == 0)
+        self._garbage = Garbage(lambda: service.num_asked)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -87,7 +87,7 @@ class Service:
         self.responses: ResponseStore = OwnResponses(StoredResponses(settings.max_stored_responses, settings.max_stored_bytes))
         self.on_running: Callable[[Sequence[Plan]], object] = lambda _: None  # is told of each request that begins to run
         self.lent_adapters: Mapping[str, Path] = {}  # those that are loaded when they are asked for
-        self._num_open = 0
+        self._num_open = self._num_asked = 0
         self.is_draining = False
 
     def start(self) -> None:
@@ -140,6 +140,11 @@ class Service:
     def num_open(self) -> int:
         """Outputs that are planned, wait or run."""
         return self._num_open
+
+    @property
+    def num_asked(self) -> int | None:
+        """Outputs that were planned so far; None while one is open."""
+        return None if self._num_open else self._num_asked
 
     @property
     def adapters(self) -> Mapping[str, LoadedAdapter]:
@@ -273,6 +278,7 @@ class Service:
             raise _shutting_down()
         self._check_room(count)
         self._num_open += count
+        self._num_asked += count if is_new else 0
         try:
             yield
         finally:

@@ -34,17 +34,24 @@ class SharedParameters(Body):
             "lora_request": "there is one model; name a loaded adapter as the model",
             "prompt_embeds": "a prompt is text or token ids",
             "prompt_logprobs": "/v1/completions and /v1/chat/completions tell them",
+            "post_sampling_probs": "log-probabilities are those of the model, before it is sampled",
+            "reasoning_budget": "thinking_token_budget bounds the tokens of reasoning",
             "repetition_detection": "loop_bound ends values in which the model repeats itself",
+            "response_fields": "answers have all members that OpenAI's have",
             "return_hidden_states": "only text and log-probabilities are told",
+            "samplers": "stages says which are in force, in which order",
             "session_params": "send the whole conversation; its beginning is not computed again",
+            "t_max_predict_ms": "the server's --request-seconds holds for all; close the connection to end a request",
             "tokenization_kwargs": "a prompt of token ids is taken as it is",
             "use_beam_search": "ask /v1/chat/completions or /v1/completions, sample n outputs, or search with LLM.beam_search",
         }
     )
     neutral = MappingProxyType(
-        {"best_of": (1,), "n_probs": (0,), "detokenize": (True,)}
-        | dict.fromkeys(("extra_body", "extra_headers", "extra_query", "tokenization_kwargs"), ({},))
+        {"best_of": (1,), "n_probs": (0,), "detokenize": (True,), "n_predict": (-1,), "reasoning_budget": (-1,)}
+        | {"t_max_predict_ms": (0, -1)}
+        | dict.fromkeys(("extra_body", "extra_headers", "extra_query", "session_params", "tokenization_kwargs"), ({},))
     )
+    renamed = MappingProxyType({"n_predict": "max_tokens", "repeat_penalty": "repetition_penalty", "typ_p": "typical_p"})
 
     truncate_prompt_tokens: int | None = Field(None, ge=-1, description="The prompt's last tokens that are kept; -1: what fits.")
     return_token_ids: bool | None = Field(None, description="Whether choices have token_ids, and the answer prompt_token_ids.")
@@ -66,6 +73,14 @@ class SharedParameters(Body):
     custom_params: Annotated[dict[str, Any] | None, Ignored("They are of another server.")] = None
     separate_reasoning: Annotated[bool | None, Ignored("Reasoning is told apart.", (True,), is_empty_neutral=False)] = None
     stream_reasoning: Annotated[bool | None, Ignored("It is streamed as it comes.", (True,), is_empty_neutral=False)] = None
+    reasoning_format: Annotated[str | None, Ignored("Reasoning is told apart.", ("auto", "deepseek", "deepseek-legacy"))] = None
+    parse_tool_calls: Annotated[bool | None, Ignored("Calls are always read.", (True,), is_empty_neutral=False)] = None
+    thinking_forced_open: Annotated[bool | None, Ignored("The chat template says how a reply begins.")] = None
+    timings_per_token: Annotated[bool | None, Ignored("/completion tells timings.")] = None
+    return_progress: Annotated[bool | None, Ignored("Progress of the prompt is not told.")] = None
+    id_slot: Annotated[int | None, Ignored("Requests have no fixed places.", (-1,))] = None
+    n_keep: Annotated[int | None, Ignored("What is too long is refused, not shifted.", (0,))] = None
+    n_discard: Annotated[int | None, Ignored("What is too long is refused, not shifted.", (0,))] = None
     cache_prompt: Annotated[bool | None, Ignored("Beginnings are always shared.", (True,), is_empty_neutral=False)] = None
     no_stop_trim: Annotated[bool | None, Ignored("See include_stop_str_in_output.")] = None
     chat_template_content_format: Annotated[str | None, Ignored("Content is text here.", ("auto", "string"))] = None

@@ -10,11 +10,11 @@ from pydantic import Field
 from .answering import tell_ignored
 from .answers import DetokenizeAnswer, TokenizeAnswer
 from .body import Body, Ignored
+from .chat import ChatBody, turn_of
 from .documentation import answers
 from .errors import ApiError
 from .freed_memory import give_back
-from .messages import template_messages
-from .requested_forms import AskedMessage
+from .requested_forms import AskedMessage, AskedTool
 from .service import Service
 from .streams import unless_gone
 
@@ -28,6 +28,10 @@ class TokenizeBody(Body):
     model: str | None = None
     prompt: str | None = None
     messages: list[AskedMessage] | None = None
+    tools: list[AskedTool] | None = Field(None, description="With messages: what the chat template is shown.")
+    chat_template_kwargs: dict[str, Any] | None = Field(None, description="With messages: variables for the chat template.")
+    continue_final_message: bool | None = Field(None, description="With messages: the last one, of the assistant, is not ended.")
+    add_generation_prompt: bool | None = Field(None, description="The opposite of continue_final_message.")
     content: str | None = Field(None, description="A text, answered in llama.cpp's form.")
     add_special: bool = Field(False, description="Of content: whether the tokens that the tokenizer puts around a text are added.")
     with_pieces: bool = Field(False, description="Of content: whether the text of each token is told.")
@@ -50,8 +54,9 @@ async def tokenize(request: Request, response: Response, body: TokenizeBody) -> 
     service.check_model(body.model)
     if sum(each is not None for each in (body.prompt, body.messages, body.content)) != 1:
         raise ApiError(400, "give one of prompt, messages and content", param="prompt", code="invalid_value")
-    tell_ignored(response, body.ignored)
-    token_ids = await unless_gone(request, service.apart(_encode, service, body))
+    chat = None if body.messages is None else _as_chat(body)
+    token_ids = await unless_gone(request, service.apart(_encode, service, body, chat))
+    tell_ignored(response, [*body.ignored, *(chat.ignored if chat is not None else ())])
     if body.content is not None:
         return {"tokens": [_piece(service, token_id) for token_id in token_ids] if body.with_pieces else list(token_ids)}
     answer: dict[str, Any] = {"count": len(token_ids), "max_model_len": service.model_len, "tokens": list(token_ids)}
@@ -73,16 +78,22 @@ async def detokenize(request: Request, body: DetokenizeBody) -> dict[str, str]:
     return {"prompt": text, "content": text}
 
 
-def _encode(service: Service, body: TokenizeBody) -> tuple[int, ...]:
+def _as_chat(body: TokenizeBody) -> ChatBody:
+    names = ("messages", "tools", "chat_template_kwargs", "continue_final_message", "add_generation_prompt")
+    return ChatBody.model_validate({name: getattr(body, name) for name in names if getattr(body, name) is not None})
+
+
+def _encode(service: Service, body: TokenizeBody, chat: ChatBody | None) -> tuple[int, ...]:
+    if chat is not None:
+        turn, _ = turn_of(service, chat)
+        return service.llm.tokenizer.encode(service.llm.planner.rendered(turn), add_special_tokens=False)
     text, adds = (body.prompt, body.add_special_tokens) if body.content is None else (body.content, body.add_special)
-    if text is not None:
-        try:
-            return service.llm.tokenizer.encode(text, add_special_tokens=adds)
-        finally:
-            if len(text) > LONG_CHARACTERS:
-                give_back()
-    has_tool_role = service.llm.planner.has_tool_role
-    return service.llm.tokenizer.encode_chat(template_messages(body.messages or (), has_tool_role=has_tool_role))
+    assert text is not None, "one of three is given"
+    try:
+        return service.llm.tokenizer.encode(text, add_special_tokens=adds)
+    finally:
+        if len(text) > LONG_CHARACTERS:
+            give_back()
 
 
 def _piece(service: Service, token_id: int) -> dict[str, Any]:

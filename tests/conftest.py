@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import wraps
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
 import pytest
 import torch
@@ -15,10 +19,32 @@ if not torch.cuda.is_available():
 
 os.environ["MASKWRIGHT_VOCABULARIES"] = "never"  # no test reads what another one has kept
 
+from maskwright.constraints import Compiler  # which reads what is set above
+
 settings.register_profile(
     "maskwright", deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck), print_blob=True
 )
 settings.load_profile("maskwright")
+
+_compilers: WeakSet[Compiler] = WeakSet()  # all that there are, of modules and of fixtures
+_make_compiler = Compiler.__init__
+
+
+@wraps(_make_compiler)
+def _noted(self: Compiler, *arguments: Any, **options: Any) -> None:
+    _make_compiler(self, *arguments, **options)
+    _compilers.add(self)
+
+
+Compiler.__init__ = _noted  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_a_file_compiles_goes_with_it() -> Iterator[None]:
+    """Caches of 1 GiB in each of hundreds of modules would be full of constraints that nobody asks for again."""
+    yield
+    for compiler in list(_compilers):
+        compiler.clear()
 
 
 @pytest.fixture(scope="session")

@@ -123,6 +123,14 @@ class Compiler:
             found = self._cache.get(source)
         return found is not None and found.constraint is not None and not found.constraint.is_half_full
 
+    def clear(self) -> None:
+        """Drop all constraints of the cache. Those in use stay valid."""
+        with self._lock:
+            compiled = [source for source, found in self._cache.items() if found.constraint is not None]
+            for source in compiled:
+                self._forget(source)
+                del self._cache[source]
+
     def load(self, path: str | PathLike[str], source: Source | None = None, *, trusted: bool = False) -> Constraint:
         """The constraint in a file that `Constraint.save` wrote, with the same vocabulary, limits and version of this package.
 

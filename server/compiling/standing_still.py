@@ -1,7 +1,8 @@
 """What is compiled slowly stands still while others are answered, never for longer than it has run.
 
 On a machine of few cores it takes from an answer what neither niceness nor a policy gives back: the caches, the bandwidth of the
-memory, and the core that a thread wakes up on.
+memory, and the core that a thread wakes up on. A process that goes on has a core at once, for a tick of the system's clock (4 ms)
+and longer, whatever its niceness; so it stands still until the end of an answer is on its way, too.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 MOST_SECONDS = 0.1  # that it stands still at once
 LEAST_SECONDS = 0.005  # of credit, below which stopping it is not worth the while
+LAST_SECONDS = 0.005  # behind the last answer: what is written, closed and read on the other side comes before
 
 
 class Pausing(Protocol):
@@ -33,12 +36,19 @@ class StandingStill:
         self._is_wanted = self._is_still = False
         self._credit, self._since = MOST_SECONDS, 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._end: asyncio.TimerHandle | None = None  # of being wanted
 
     def want(self, is_wanted: bool) -> None:
         """Whether others are answered, from now on."""
-        if self._is_on and is_wanted != self._is_wanted:
-            self._is_wanted = is_wanted
-            self._look()
+        if not self._is_on:
+            return
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+        if is_wanted:
+            self._set(True)
+        elif self._is_wanted:
+            self._end = asyncio.get_running_loop().call_later(LAST_SECONDS, partial(self._set, False))
 
     @contextmanager
     def running(self, process: Pausing) -> Iterator[None]:
@@ -54,6 +64,11 @@ class StandingStill:
         finally:
             self._running.discard(process)
             process.pause()
+            self._look()
+
+    def _set(self, is_wanted: bool) -> None:
+        if is_wanted != self._is_wanted:
+            self._is_wanted = is_wanted
             self._look()
 
     def _look(self) -> None:

@@ -57,17 +57,15 @@ class LlamaCompletionBody(SamplingExtras, ConstraintNames):
             "lora": "there is one model",
             "min_keep": "filters keep what they say",
             "n_indent": "say what the lines are like with a regex or grammar",
-            "post_sampling_probs": "log-probabilities are those of the model, before it is sampled",
             "speculative.n_max": _AHEAD,
             "speculative.n_min": _AHEAD,
             "speculative.p_min": _AHEAD,
             "system_prompt": "put it before the prompt, or send messages to /v1/chat/completions",
-            "t_max_predict_ms": "the server's --request-seconds holds for all; close the connection to end a request",
         }
     )
     neutral = MappingProxyType(
         {
-            "min_keep": (0, 1), "n_indent": (0,), "t_max_predict_ms": (0, -1), "lora": ([],),
+            "min_keep": (0, 1), "n_indent": (0,), "lora": ([],),
         }
     )  # fmt: skip
     prompt: str | list[Any] | dict[str, Any] = Field(
@@ -91,10 +89,6 @@ class LlamaCompletionBody(SamplingExtras, ConstraintNames):
     return_tokens: bool | None = Field(None, description="Whether answers have the token ids; streams always do.")
     timings_per_token: bool | None = Field(None, description="Whether every piece of a stream has timings.")
     response_fields: list[str] | None = Field(None, description="Members that are told; a slash leads into an object.")
-    id_slot: Annotated[int | None, Ignored("Requests have no fixed places.", (-1,))] = None
-    n_keep: Annotated[int | None, Ignored("What is too long is refused, not shifted.", (0,))] = None
-    n_discard: Annotated[int | None, Ignored("What is too long is refused, not shifted.", (0,))] = None
-    return_progress: Annotated[bool | None, Ignored("Progress of the prompt is not told.")] = None
     return_token_ids: Annotated[bool | None, Ignored("See return_tokens.")] = None
     return_tokens_as_token_ids: Annotated[bool | None, Ignored("See n_probs, which tells ids.")] = None
 

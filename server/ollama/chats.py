@@ -48,7 +48,11 @@ router = APIRouter()
 class OllamaBody(Body):
     """What both endpoints take."""
 
-    refused = MappingProxyType({"template": "it is the operator's choice", "logprobs": "ask /v1/chat/completions for them"})
+    refused = MappingProxyType(
+        {"template": "it is the operator's choice"}
+        | dict.fromkeys(("logprobs", "top_logprobs"), "ask /v1/chat/completions for them")
+    )
+    neutral = MappingProxyType({"top_logprobs": (0,)})
     model: str | None = None
     format: str | dict[str, Any] | None = Field(None, description='"json", or a JSON Schema for the reply.')
     options: dict[str, Any] | None = Field(None, description="temperature, top_k, seed, stop, num_predict and the like.")

@@ -88,6 +88,9 @@ async def abort_requests(request: Request, body: AbortBody) -> dict[str, int]:
 
 @router.post("/v1/embeddings", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/v1/rerank", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/v2/rerank", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/v1/reranking", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/reranking", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/v1/score", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/pooling", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/score", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)

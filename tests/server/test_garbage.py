@@ -16,12 +16,14 @@ class Scene:
     """A clock that is set by hand, and what was collected when."""
 
     def __init__(self) -> None:
-        self.now, self.is_idle = 0.0, True
+        self.now, self.is_idle, self.num_asked = 0.0, True, 0
         self.collected: list[float] = []
-        self.garbage = Garbage(lambda: self.is_idle, lambda: self.collected.append(self.now), lambda: self.now)
+        self.garbage = Garbage(lambda: self.num_asked if self.is_idle else None, lambda: self.collected.append(self.now), lambda: self.now)
 
-    def after(self, seconds: float, *, is_idle: bool) -> None:
+    def after(self, seconds: float, *, is_idle: bool, num_asked: int = 0) -> None:
+        """num_asked: requests that came and were answered meanwhile."""
         self.now, self.is_idle = self.now + seconds, is_idle
+        self.num_asked += num_asked
         self.garbage.look()
 
 
@@ -30,6 +32,17 @@ def test_one_comes_when_it_has_been_idle_for_two_looks() -> None:
     scene.after(REST_SECONDS, is_idle=False)
     scene.after(LOOK_SECONDS, is_idle=True)
     assert scene.collected == []  # between two requests
+    scene.after(LOOK_SECONDS, is_idle=True)
+    assert scene.collected == [scene.now]
+
+
+def test_none_comes_between_requests_that_follow_one_another() -> None:
+    """Each look meets a pause, and none is one."""
+    scene = Scene()
+    scene.after(REST_SECONDS, is_idle=True, num_asked=1)
+    for _ in range(20):
+        scene.after(LOOK_SECONDS, is_idle=True, num_asked=1)
+    assert scene.collected == []
     scene.after(LOOK_SECONDS, is_idle=True)
     assert scene.collected == [scene.now]
 
@@ -55,7 +68,7 @@ def test_pythons_own_are_rare_meanwhile_and_as_before_afterwards() -> None:
     before = gc.get_threshold()
 
     async def run() -> tuple[int, int, int]:
-        garbage = Garbage(lambda: True)
+        garbage = Garbage(lambda: 0)
         garbage.start()
         try:
             return gc.get_threshold()

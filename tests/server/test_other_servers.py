@@ -77,7 +77,7 @@ def test_who_says_nothing_to_ollama_has_the_model_loaded(http: httpx.Client, pat
     assert running["name"] == "embedded" and running["size"] > 0
 
 
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/rerank", "/v1/score", "/score", "/rerank", "/classify", "/encode", "/embeddings", "/embedding", "/pooling"])
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/rerank", "/v1/score", "/score", "/rerank", "/classify", "/encode", "/embeddings", "/embedding", "/pooling", "/v2/rerank", "/reranking", "/v1/reranking"])
 def test_embeddings_and_ranks_are_refused_by_their_name(http: httpx.Client, path: str) -> None:
     error = http.post(path, json={"input": "x"}).json()["error"]
     assert error["code"] == "unsupported_endpoint" and error["message"].startswith(f"{path}: ")
@@ -92,9 +92,66 @@ def test_other_servers_names_of_routes(http: httpx.Client, path: str, same: str)
     assert http.post("/chat/completions", json={"messages": SAID, "max_tokens": 2}).json()["object"] == "chat.completion"
 
 
-@pytest.mark.parametrize("more", [{"detokenize": True}, {"tokenization_kwargs": {}}, {"structured_outputs": {}}, {"structured_outputs": {"json": None, "regex": None}}])
+NOTHING: list[Any] = [
+    {"detokenize": True}, {"tokenization_kwargs": {}}, {"structured_outputs": {}}, {"structured_outputs": {"json": None, "regex": None}},
+    {"structured_outputs": {"choice": [], "grammar": ""}}, {"grammar": "", "json_schema": None, "guided_choice": []}, {"ebnf": "", "regex": ""},
+    {"stop": []}, {"session_params": {}}, {"n_predict": -1, "t_max_predict_ms": 0, "reasoning_budget": -1, "samplers": [], "response_fields": []},
+    {"reasoning_format": "auto", "parse_tool_calls": True, "id_slot": -1, "n_keep": 0, "timings_per_token": False, "repeat_penalty": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("more", NOTHING)
 def test_what_asks_for_nothing_is_no_error(http: httpx.Client, more: Any) -> None:
-    assert http.post("/v1/chat/completions", json={"messages": SAID, "max_tokens": 2, **more}).status_code == 200
+    asked = {"messages": SAID, "max_tokens": 2, "temperature": 0}
+    answer, plain = (http.post("/v1/chat/completions", json={**asked, **each}) for each in (more, {}))
+    assert answer.status_code == 200 and "x-maskwright-ignored" not in answer.headers
+    assert answer.json()["choices"] == plain.json()["choices"]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/completion", {"prompt": "x", "n_predict": 60, "grammar": "", "json_schema": SCHEMA}),
+        ("/generate", {"text": "x", "sampling_params": {"max_new_tokens": 60, "ebnf": "", "regex": None, "json_schema": json.dumps(SCHEMA)}}),
+        ("/v1/chat/completions", {"messages": SAID, "max_tokens": 60, "guided_grammar": "", "guided_choice": [], "guided_json": SCHEMA}),
+    ],
+)
+def test_an_empty_constraint_contradicts_no_other(http: httpx.Client, path: str, asked: Any) -> None:
+    answer = http.post(path, json=asked)
+    assert answer.status_code == 200, answer.text
+
+
+def test_llamacpps_names_of_our_parameters(http: httpx.Client) -> None:
+    asked = {"messages": SAID, "temperature": 0}
+    theirs, ours = {"n_predict": 5, "repeat_penalty": 1.3, "typ_p": 0.9}, {"max_tokens": 5, "repetition_penalty": 1.3, "typical_p": 0.9}
+    answers = [http.post("/v1/chat/completions", json={**asked, **names}).json() for names in (theirs, ours, {**theirs, "n_predict": 1, "max_tokens": 5})]
+    assert answers[0]["usage"]["completion_tokens"] <= 5
+    assert answers[0]["choices"] == answers[1]["choices"] == answers[2]["choices"]
+    error = http.post("/v1/chat/completions", json={**asked, "repeat_penalty": -1}).json()["error"]
+    assert error["param"] == "repetition_penalty"
+
+
+def test_what_llamacpps_page_sends_is_named_where_it_has_no_effect(http: httpx.Client) -> None:
+    asked = {
+        "messages": SAID, "max_tokens": 3, "reasoning_format": "none", "timings_per_token": True, "return_progress": True, "cache_prompt": True,
+        "dynatemp_range": 0, "dynatemp_exponent": 1, "xtc_probability": 0, "xtc_threshold": 0.1, "typ_p": 1, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
+        "repeat_last_n": 64, "repeat_penalty": 1, "dry_multiplier": 0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": -1,
+        "samplers": [], "id_slot": 0,
+    }  # fmt: skip
+    answer = http.post("/v1/chat/completions", json=asked)
+    assert answer.status_code == 200, answer.text
+    named = set(answer.headers["x-maskwright-ignored"].split(", "))
+    assert named == {"reasoning_format", "timings_per_token", "return_progress", "id_slot"}
+
+
+def test_tokens_of_a_conversation_are_those_that_its_reply_begins_behind(http: httpx.Client) -> None:
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}
+    for more in ({}, {"tools": [tool]}, {"messages": [*SAID, {"role": "assistant", "content": "Well, "}], "continue_final_message": True}):
+        asked = {"messages": SAID, **more}
+        told = http.post("/tokenize", json=asked).json()
+        used = http.post("/v1/chat/completions", json={**asked, "max_tokens": 60}).json()["usage"]["prompt_tokens"]
+        assert told["count"] == len(told["tokens"]) == used
+    assert http.post("/tokenize", json={"messages": SAID, "tools": [{"type": "function"}]}).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -103,6 +160,9 @@ def test_what_asks_for_nothing_is_no_error(http: httpx.Client, more: Any) -> Non
         ("/v1/chat/completions", {"logprob_token_ids": [1]}, "logprob_token_ids"),
         ("/v1/chat/completions", {"repetition_detection": {"max_pattern_size": 4}}, "repetition_detection"),
         ("/v1/chat/completions", {"structured_outputs": {"json": SCHEMA, "disable_additional_properties": True}}, "structured_outputs.disable_additional_properties"),
+        ("/v1/chat/completions", {"samplers": ["top_k"]}, "samplers"),
+        ("/v1/chat/completions", {"t_max_predict_ms": 100}, "t_max_predict_ms"),
+        ("/v1/chat/completions", {"reasoning_budget": 8}, "reasoning_budget"),
         ("/completion", {"grammar_lazy": True}, "grammar_lazy"),
         ("/completion", {"speculative.n_max": 4}, "speculative.n_max"),
     ],
@@ -129,6 +189,7 @@ def test_prompts_of_sglang_in_their_turn_and_apart(http: httpx.Client) -> None:
         ({"options": {"temperature": -1}}, "options.temperature"),
         ({"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "messages[0].images"),
         ({"template": "x"}, "template"),
+        ({"top_logprobs": 2}, "top_logprobs"),
         ({"model": "llama"}, "model"),
     ],
 )

@@ -51,6 +51,21 @@ def test_what_constraints_have_grown_by_is_counted_when_others_come() -> None:
     assert counted.num_bytes > before and counted.num_bytes >= grown.nbytes
 
 
+def test_a_cleared_cache_holds_nothing_and_what_is_in_use_stays_valid() -> None:
+    compiler = Compiler(VOCABULARY)
+    kept, *_ = [compiler.compile(source) for source in SOURCES]
+    kept.mask(kept.start())
+    num_misses = compiler.num_mask_misses
+    compiler.clear()
+    check(compiler)
+    assert not compiler._cache and compiler._num_bytes == 0 and not any(map(compiler.knows, SOURCES))
+    assert compiler.num_mask_misses == num_misses > 0
+    assert kept.accepts(b"abb") and compiler.compile(SOURCES[0]) is not kept
+    compiler.clear()
+    compiler.clear()
+    check(compiler)
+
+
 def test_what_is_refused_is_not_counted() -> None:
     compiler = Compiler(VOCABULARY)
     for _ in range(2):

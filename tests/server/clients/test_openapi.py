@@ -28,7 +28,7 @@ PATHS = [
     ("GET", "/ping"), ("POST", "/ping"), ("GET", "/load"), ("GET", "/server_info"), ("POST", "/v1/embeddings"), ("POST", "/v1/rerank"),
     ("POST", "/v1/score"), ("POST", "/pooling"), ("POST", "/embedding"), ("POST", "/embeddings"), ("POST", "/encode"), ("POST", "/classify"),
     ("POST", "/rerank"), ("POST", "/score"), ("POST", "/chat/completions"), ("GET", "/models"), ("GET", "/v1/health"), ("GET", "/health_generate"),
-    ("GET", "/get_server_info"),
+    ("GET", "/get_server_info"), ("POST", "/v2/rerank"), ("POST", "/reranking"), ("POST", "/v1/reranking"),
     ("POST", "/v1/files"), ("GET", "/v1/files"), ("GET", "/v1/files/{file_id}"), ("DELETE", "/v1/files/{file_id}"), ("GET", "/v1/files/{file_id}/content"),
     ("POST", "/v1/batches"), ("GET", "/v1/batches"), ("GET", "/v1/batches/{batch_id}"), ("POST", "/v1/batches/{batch_id}/cancel"),
     ("POST", "/v1/load_lora_adapter"), ("POST", "/v1/unload_lora_adapter"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskwright.server.compiling import standing_still
-from maskwright.server.compiling.standing_still import MOST_SECONDS, StandingStill
+from maskwright.server.compiling.standing_still import LAST_SECONDS, MOST_SECONDS, StandingStill
 
 
 class Clock:
@@ -80,6 +80,9 @@ def test_it_stands_still_while_others_are_answered(clock: Clock) -> None:
         assert not process.is_running
         clock.pass_(MOST_SECONDS / 2)
         still.want(False)
+        clock.pass_(LAST_SECONDS / 2)
+        assert not process.is_running  # the end of the answer is on its way
+        clock.pass_(LAST_SECONDS)
         assert process.is_running
         still.want(True)
         assert not process.is_running
@@ -88,7 +91,20 @@ def test_it_stands_still_while_others_are_answered(clock: Clock) -> None:
     with still.running(other):
         assert not other.is_running  # somebody is answered still
         still.want(False)
+        clock.pass_(LAST_SECONDS)
         assert other.is_running
+
+
+def test_it_does_not_go_on_between_answers_that_follow_one_another(clock: Clock) -> None:
+    still, process = StandingStill(), Process(clock)
+    clock.pass_(1.0)
+    with still.running(process):
+        for _ in range(5):
+            still.want(True)
+            clock.pass_(LAST_SECONDS)
+            still.want(False)
+            clock.pass_(LAST_SECONDS / 2)
+        assert process.seconds == 1.0
 
 
 def test_it_has_half_of_the_time_whatever_is_asked(clock: Clock) -> None:
@@ -117,5 +133,5 @@ def test_it_never_has_less_than_half_and_stands_still_for_nobody(steps: list[tup
             for seconds, is_wanted in steps:
                 still.want(is_wanted)
                 clock.pass_(seconds)
-                assert is_wanted or process.is_running
+                assert is_wanted or seconds < LAST_SECONDS or process.is_running
         assert process.seconds >= (clock.now - MOST_SECONDS) / 2 - 1e-3
