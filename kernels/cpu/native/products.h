@@ -185,6 +185,9 @@ void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64
 void maskwright_turn(const Turn *turn);
 int maskwright_attend(const Attention *call, int num_threads);
 
+typedef struct Picks Picks; /* what is to be drawn; see pick.c */
+int maskwright_pick(const Picks *picks, int num_threads);
+
 /* The nearest number of e4m3, ties to even, of one that is at most 448. */
 static inline float nearest_float8(float number) {
   uint32_t bits;
