@@ -74,7 +74,7 @@ class WholeSteps:
         self._draws = _Draws([], vocab_size)
         self._plan: list[Chunk[Sequence]] | None = None  # that `_step` was filled for, in which each sequence has one new token
         self._logits = torch.empty(0, steps.decoder.width)
-        self._turns: _Turns = _Turns([], None)
+        self._turns = _turns(decoder, 1)
 
     @classmethod
     def of(cls, runner: ModelRunner, sampler: StepSampler) -> WholeSteps | None:
@@ -144,7 +144,7 @@ class _Turns(NamedTuple):
     """The angles of ropes, and how C sees them."""
 
     tensors: list[tuple[Tensor, Tensor]]
-    table: ctypes.Array[compiled.Angles] | None
+    table: ctypes.Array[compiled.Angles]
 
 
 def _turns(model: Decoder, num_positions: int) -> _Turns:

@@ -110,7 +110,7 @@ static void attend_pieces(void *context, int64_t begin, int64_t end) {
     if (first >= last) continue;
     const float *query = call->query + row * num_heads(call) * call->head_dim;
     float *out = all->pieces + place * num_heads(call) * (2 + call->head_dim);
-    maskwright_chosen->attend(call, query, call->tables + row * call->table_width, first, last < first + PIECE ? last : first + PIECE, weights, out);
+    maskwright_chosen->attend(call, query, call->tables + row * call->table_width, first, last < first + PIECE ? last : first + PIECE, last, weights, out);
   }
 }
 
