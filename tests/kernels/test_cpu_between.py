@@ -11,7 +11,7 @@ from torch.nn.functional import rms_norm, scaled_dot_product_attention
 from maskwright.kernels import cpu
 from maskwright.kernels.attention import FP8
 from maskwright.kernels.attention.interface import FP8_MAX
-from maskwright.kernels.cpu import between
+from maskwright.kernels.cpu import between, decoder
 from maskwright.kernels.moe import ACTIVATIONS
 
 pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
@@ -112,6 +112,12 @@ def test_attention_is_that_of_pytorch(head_dim: int, num_heads: int, window: int
         assert torch.allclose(found[row], expected, rtol=1e-4, atol=1e-5)
     alone = between.attend(query[3:], (keys, values), tables[3:], lengths[3:], 700, 0.2, window)
     assert torch.equal(alone, found[3:])
+
+
+def test_heads_that_are_too_wide_are_refused() -> None:
+    """Some of what is written of a head has room for so many numbers and no more."""
+    assert decoder.fits([], decoder.Shape(1, 1, between.MAX_HEAD_DIM, "silu", 1e-6, 1.0))
+    assert not decoder.fits([], decoder.Shape(1, 1, between.MAX_HEAD_DIM + 16, "silu", 1e-6, 1.0))
 
 
 @pytest.mark.parametrize("head_dim", [16, 64])
