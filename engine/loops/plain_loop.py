@@ -78,13 +78,19 @@ class PlainLoop:
     def _step_whole(self, chunks: Chunks, whole_steps: WholeSteps) -> bool:
         """Compute and draw in one call. Where that is not possible, or fails, nothing has happened that cannot be done again."""
         try:
-            with span("whole step"):
+            with span("forward"):
                 drawn = whole_steps.draw(chunks)
         except Exception:
             logger.warning("a step failed as a whole, now it is tried part by part", exc_info=True)
             return False
         if drawn is None:
             return False
+        with span("sample"):
+            self._take_whole(chunks, drawn, whole_steps)
+        return True
+
+    def _take_whole(self, chunks: Chunks, drawn: list[Drawn], whole_steps: WholeSteps) -> None:
+        """Let sequences go on with what was drawn, as `_sample` does."""
         self._totals.count_step(chunks)
         valid, again, invalid = list[Sequence](), list[int](), list[Chunk[Sequence]]()
         for chunk in chunks:
@@ -103,7 +109,6 @@ class PlainLoop:
             self._draw_again([chunks[row] for row in again], whole_steps.logits[again])
         for chunk in invalid:
             self._doubt(chunk, is_alone=len(chunks) == 1)
-        return True
 
     def _draw_again(self, chunks: Chunks, logits: Tensor) -> None:
         """Draw from the same logits for those that go on without a new token: theirs was refused."""
