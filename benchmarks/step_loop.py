@@ -84,6 +84,7 @@ def pretend(engine: Engine, milliseconds: float) -> None:
         time.sleep(milliseconds / 1e3)
         return table[token_ids.clamp_min(0).long()]
 
+    engine._plain._whole_steps, runner._forward_lists = None, lambda *_: None  # which compute by themselves
     runner.compute = lambda batch: logits_behind(batch.token_ids[batch.logit_rows])
     runner.decode = lambda batch: logits_behind(batch.token_ids)
 

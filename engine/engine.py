@@ -42,6 +42,7 @@ from .search.searches import check as check_search
 from .steps.runner import ModelRunner
 from .steps.scorer import Scorer
 from .steps.step_sampler import StepSampler
+from .steps.whole_steps import WholeSteps
 
 
 class Engine:
@@ -85,11 +86,15 @@ class Engine:
         self._roster = Roster(self.scheduler)
         self._faults = Faults(self._roster, self._totals)
         self._look_ahead = LookAhead(self._faults, self._totals, forced_text, skips_forced=self.features.skips_forced)
+        whole_steps = WholeSteps.of(runner, self.sampler) if isinstance(self.drafter, NoDrafts) else None
         self._plain = PlainLoop(
-            runner, self.sampler, self.drafter, self._roster, self._faults, self._totals, self._schedule, self._look_ahead
-        )
+            runner, self.sampler, self.drafter, self._roster, self._faults, self._totals, self._schedule, self._look_ahead,
+            whole_steps,
+        )  # fmt: skip
         host = Host(self.scheduler, self._schedule, self._totals.count_step, take=self._faults.take, begin_anew=self._begin_anew)
         self._pipeline = pipeline_for(self.features, limits, runner, self.sampler, host, self._look_ahead, threads)
+        self.scheduler.keeps_plans = self._pipeline is None
+        self._scheduled: list[Chunk[Sequence]] = []  # the last plan
 
     @property
     def has_work(self) -> bool:
@@ -257,11 +262,17 @@ class Engine:
                 self._pipeline.step()
             else:
                 self.settle()
-                with use_threads(self.threads):
-                    self._plain.step()
+                self._step_plain()
         except Exception as error:  # of planning, or moving blocks: it is not known whose fault it is
             self._begin_anew(error)
         return self._roster.take_events()
+
+    def _step_plain(self) -> None:
+        if self.threads is None or self.threads == threads_used(None):
+            self._plain.step()
+            return
+        with use_threads(self.threads):
+            self._plain.step()
 
     def settle(self) -> None:
         """Read the tokens of a step that is still under way, so that each sequence has all that was drawn for it."""
@@ -284,10 +295,11 @@ class Engine:
 
     def _schedule(self) -> list[Chunk[Sequence]]:
         chunks = self.scheduler.schedule()
-        now = perf_counter()
-        for chunk in chunks:
-            if chunk.sequence.scheduled_at is None:
-                chunk.sequence.scheduled_at = now
+        if chunks is not self._scheduled:
+            now, self._scheduled = perf_counter(), chunks
+            for chunk in chunks:
+                if chunk.sequence.scheduled_at is None:
+                    chunk.sequence.scheduled_at = now
         if self.features.policy == "fair":
             self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
         return chunks

@@ -57,6 +57,7 @@ class SequenceSampling:
         to_engine = partial(engine_token_ids, vocab_size=vocab_size, engine_ids=engine_ids)
         self.stop_token_ids = frozenset(to_engine("stop_token_ids", params.stop_token_ids))
         self.eos_token_ids = frozenset(eos_token_ids)
+        self.end_ids = self.stop_token_ids | self.eos_token_ids
         biased = to_engine("logit_bias", (key for key in params.logit_bias if not isinstance(key, str)))
         bias = dict(zip(biased, params.logit_bias.values(), strict=True))
         sequences = [tuple(to_engine("bad_words_ids", each)) for each in params.bad_words_ids]
@@ -109,7 +110,7 @@ class SequenceSampling:
 
     def is_end(self, token_id: int) -> bool:
         """This token ends generation: it is a stop token, or end-of-text."""
-        return token_id in self.stop_token_ids or token_id in self.eos_token_ids
+        return token_id in self.end_ids
 
     @property
     def draw_index(self) -> int:

@@ -147,6 +147,11 @@ class KVSpace:
         self._brought.pop(sequence, None)
         self._private.discard(sequence)
 
+    @property
+    def has_forks(self) -> bool:
+        """Some sequences share a block that one of them will write to."""
+        return bool(self._forked)
+
     def bring(self, sequence: Occupant, brought: Brought) -> None:
         """This waiting sequence is to be admitted with what it brings, which is laid down before the next forward pass."""
         self._brought[sequence] = brought

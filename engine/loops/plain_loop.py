@@ -24,6 +24,7 @@ from ..steps.prompt_scores import take_prompt_scores
 from ..steps.runner import ModelRunner
 from ..steps.step_sampler import Drawn, StepSampler
 from ..steps.wanted_columns import wanted_columns
+from ..steps.whole_steps import WholeSteps
 from .faults import Faults
 from .isolation import by_halves
 from .look_ahead import LookAhead
@@ -41,7 +42,7 @@ class Computed(NamedTuple):
 
 
 class PlainLoop:
-    """Steps without overlap. `schedule` plans a step."""
+    """Steps without overlap. `schedule` plans a step. `whole_steps` computes and draws in one call what it can, without drafts."""
 
     def __init__(
         self,
@@ -53,10 +54,11 @@ class PlainLoop:
         totals: EngineStatistics,
         schedule: Callable[[], Chunks],
         look_ahead: LookAhead,
+        whole_steps: WholeSteps | None = None,
     ) -> None:
         self._runner, self._sampler, self._drafter = runner, sampler, drafter
         self._roster, self._faults, self._totals = roster, faults, totals
-        self._schedule, self._look_ahead = schedule, look_ahead
+        self._schedule, self._look_ahead, self._whole_steps = schedule, look_ahead, whole_steps
         self._is_repeatable = not runner.decoder.spec.is_recurrent  # keys and values may be written twice, a state may not
 
     def step(self) -> None:
@@ -65,13 +67,54 @@ class PlainLoop:
         with span("plan"):
             chunks = self._schedule()
             self.move_blocks()
-        if not chunks:
+        if not chunks or (self._whole_steps is not None and self._step_whole(chunks, self._whole_steps)):
             return
         with span("draft"):
             self._draft(chunks)
         for computed in self._compute(chunks):
             with span("sample"):
                 self._sample(*computed)
+
+    def _step_whole(self, chunks: Chunks, whole_steps: WholeSteps) -> bool:
+        """Compute and draw in one call. Where that is not possible, or fails, nothing has happened that cannot be done again."""
+        try:
+            with span("forward"):
+                drawn = whole_steps.draw(chunks)
+        except Exception:
+            logger.warning("a step failed as a whole, now it is tried part by part", exc_info=True)
+            return False
+        if drawn is None:
+            return False
+        with span("sample"):
+            self._take_whole(chunks, drawn, whole_steps)
+        return True
+
+    def _take_whole(self, chunks: Chunks, drawn: list[Drawn], whole_steps: WholeSteps) -> None:
+        """Let sequences go on with what was drawn, as `_sample` does."""
+        self._totals.count_step(chunks)
+        valid, again, invalid = list[Sequence](), list[int](), list[Chunk[Sequence]]()
+        for chunk in chunks:
+            chunk.sequence.num_computed += chunk.num_tokens
+        for row, (chunk, what) in enumerate(zip(chunks, drawn, strict=True)):
+            sequence = chunk.sequence
+            if isinstance(what, InvalidLogits):
+                invalid.append(chunk)
+                continue
+            self._faults.take(sequence, what)
+            valid.append(sequence)
+            if sequence.num_computed == len(sequence.token_ids):  # it has ended, or the token was refused
+                again.append(row)
+        self._look_ahead(valid)
+        if again:
+            self._draw_again([chunks[row] for row in again], whole_steps.logits[again])
+        for chunk in invalid:
+            self._doubt(chunk, is_alone=len(chunks) == 1)
+
+    def _draw_again(self, chunks: Chunks, logits: Tensor) -> None:
+        """Draw from the same logits for those that go on without a new token: theirs was refused."""
+        rows = [row for row, chunk in enumerate(chunks) if not chunk.sequence.is_finished and _has_no_more(chunk.sequence)]
+        if rows:
+            self._sample([chunks[row] for row in rows], logits[rows])
 
     def move_blocks(self) -> None:
         """Carry out what the space has planned; before a forward pass."""
@@ -144,7 +187,7 @@ class PlainLoop:
                     invalid += [sequence] if verification.give_up(sequence) else []
                 else:
                     self._faults.take(sequence, drawn)
-            self._look_ahead(sequence for sequence in ready if sequence not in invalid)
+            self._look_ahead([sequence for sequence in ready if sequence not in invalid])
         self._totals.count_drafts(verification.finish())
         for chunk in [chunk for chunk in chunks if chunk.sequence in invalid]:
             self._doubt(chunk, is_alone=len(chunks) == 1)
@@ -197,3 +240,8 @@ class PlainLoop:
             best, *others = search_group.results()
             best.alternatives = tuple(other.output() for other in others)
             self._roster.register(best)
+
+
+def _has_no_more(sequence: Sequence) -> bool:
+    """All tokens that it has are computed."""
+    return sequence.num_computed == sequence.num_tokens

@@ -141,6 +141,17 @@ class Decoder:
             return None
         return self._finished(steps.of_lists(token_ids, positions, logit_rows, spans, self._angles, cache, columns))
 
+    @property
+    def whole_steps(self) -> CompiledSteps | None:
+        """What computes steps from tokens to the very logits that are drawn from; None where something lies before or behind it."""
+        steps, is_plain = self._compiled_steps, self.spec.logit_scale == 1.0 and self.spec.logit_softcap is None
+        return steps if steps is not None and steps.embeds and is_plain else None
+
+    @property
+    def angles(self) -> Sequence[AngleTable]:
+        """Of each rope, where compiled code computes."""
+        return self._angles
+
     @torch.inference_mode()
     def decode(self, batch: DecodeBatch, cache: KVCache, attend: Attend = fused) -> Tensor:
         """Logits [num_rows, vocab] of a step in which every sequence has one new token: see `decode_batch.py`.
@@ -314,6 +325,15 @@ class CompiledSteps:
         is_whole = isinstance(plan, CompiledPlan) and plan.is_whole
         return is_whole and self.decoder.is_good_for(num_rows) and self._covers(cache)
 
+    @property
+    def embeds(self) -> bool:
+        """Whether steps are given tokens."""
+        return self.decoder.embeds
+
+    def use_cache(self, cache: KVCache) -> None:
+        """Read and write this cache from here on."""
+        self.decoder.use_cache(cache, cache.key_places, cache.value_places, cache.block_size)
+
     def takes_lists(self, spans: Sequence[Span], cache: KVCache, num_rows: int) -> bool:
         """The same of a step that has no plan."""
         is_whole = self.decoder.embeds and max(new for _, new, _ in spans) <= MAX_SHORT
@@ -330,7 +350,7 @@ class CompiledSteps:
             batch.token_ids.shape[0], batch.logit_rows.shape[0], plan.tables.stride(0),
         )  # fmt: skip
         columns = None if batch.columns is None else (batch.columns.data_ptr(), len(batch.columns))
-        self.decoder.use_cache(cache, cache.key_places, cache.value_places, cache.block_size)
+        self.use_cache(cache)
         return self.decoder(rows, [table.up_to(plan.max_tokens) for table in angles], hidden, columns)
 
     def of_lists(
@@ -344,12 +364,9 @@ class CompiledSteps:
         columns: NDArray[np.int64] | None,
     ) -> Tensor:
         """The same of lists."""
-        if any(past + new > len(table) * cache.block_size for past, new, table in spans):
-            raise IndexError("a sequence has fewer blocks than its tokens need")
-        tables = [table for _, new, table in spans for _ in range(new)]
-        rows = self._input.rows(token_ids, positions, logit_rows, tables)
+        rows = self._input.rows(token_ids, positions, logit_rows, tables_of(spans, cache.block_size))
         wanted = None if columns is None else (columns.ctypes.data, len(columns))
-        self.decoder.use_cache(cache, cache.key_places, cache.value_places, cache.block_size)
+        self.use_cache(cache)
         return self.decoder(rows, [table.up_to(max(positions) + 1) for table in angles], None, wanted)
 
     def _covers(self, cache: KVCache) -> bool:
@@ -358,6 +375,13 @@ class CompiledSteps:
                 return False
             self._covered = cache
         return True
+
+
+def tables_of(spans: Sequence[Span], block_size: int) -> list[Sequence[int]]:
+    """The blocks of each new token's sequence. Raises IndexError where there are too few."""
+    if any(past + new > len(table) * block_size for past, new, table in spans):
+        raise IndexError("a sequence has fewer blocks than its tokens need")
+    return [table for _, new, table in spans for _ in range(new)]
 
 
 def compiled_steps(

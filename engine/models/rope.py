@@ -70,6 +70,8 @@ def rope_spec(config: Mapping[str, Any], head_dim: int, given: Mapping[str, Any]
     dim = int(head_dim * share + 1e-4)  # a share such as 30 / 44 is not exact
     if dim < 2 or dim % 2:
         raise UnsupportedModel(f"config.json: {dim} dimensions of a head turn; they do so in pairs: an even number from 2 on")
+    if dim > head_dim:
+        raise UnsupportedModel(f"config.json: {dim} dimensions of a head turn, which has {head_dim}")
     return RopeSpec(kind, float(theta), dim, int(config["max_position_embeddings"]), parameters)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,8 @@ class Guide:
         self.num_left = num_left  # tokens that may still be generated
         self.mask: NDArray[np.uint32] = np.zeros(num_words(constraint), dtype=np.uint32)  # of the next token
         self.num_allowed = 0  # tokens in the mask, end-of-text tokens included
-        self._widest: tuple[NDArray[np.uint32], int, Any] | None = None  # the constraint's mask, tokens in it, its state
+        self._widest: tuple[Counted, Any] | None = None  # the constraint's mask, and its state
+        self._mask_address: int | None = None
         self.closed_by_budget = False
         self.failure: Exception | None = None  # of the last mask
         self.end_ids = frozenset(constraint.vocabulary.eos_token_ids) | frozenset(extra_end_ids)
@@ -114,10 +115,28 @@ class Guide:
 
     def legal_tokens(self, most: int) -> NDArray[np.int64] | None:
         """All that any mask of this state allows, however narrow, ascending; None where it is more than `most`, or unknown."""
-        if self._widest is None or self._widest[2] is not self.state or not 0 < self._widest[1] <= most:
+        widest = self._few_at_most(most)
+        if widest is None:
             return None
-        tokens = tokens_in(self._widest[0])
+        tokens = tokens_in(widest.mask)
         return np.union1d(tokens, self._extra_end_ids) if self._extra_end_ids and self.is_accepting else tokens
+
+    def address_of_legal(self, most: int) -> int | None:
+        """The address of a mask that has `legal_tokens`; None where there is none."""
+        widest = self._few_at_most(most)
+        return None if widest is None or (self._extra_end_ids and self.is_accepting) else widest.address
+
+    def _few_at_most(self, most: int) -> Counted | None:
+        if self._widest is None or self._widest[1] is not self.state or not 0 < self._widest[0].num_tokens <= most:
+            return None
+        return self._widest[0]
+
+    @property
+    def mask_address(self) -> int:
+        """Where the words of `mask` are."""
+        if self._mask_address is None:
+            self._mask_address = self.mask.ctypes.data
+        return self._mask_address
 
     def advance(self, token_id: int) -> bool:
         """Take an allowed text token. False: from there the output could not finish in time, so nothing changed."""
@@ -158,13 +177,13 @@ class Guide:
     def end_at_limit(self) -> None:
         """No token is left. The output is complete, by the promise; note whether it could have gone on."""
         assert self.num_left == 0 and self.is_accepting, "a constrained output finishes within its budget"
-        self._install(self.constraint.mask(self.state))
+        self._install(counted(self.constraint.mask(self.state)))
         self.closed_by_budget |= not self.is_complete
 
-    def _install(self, plain: NDArray[np.uint32], num_allowed: int | None = None) -> None:
-        """Make `plain`, the mask of the current state, the mask of the next token. num_allowed: tokens in it, if known."""
-        self.mask = plain
-        self._widest = None if num_allowed is None else (plain, num_allowed, self.state)
+    def _install(self, widest: Counted) -> None:
+        """Make the mask of the current state the mask of the next token."""
+        plain = self.mask = widest.mask
+        self._widest = widest, self.state
         self.is_narrowed = self.num_left > 0 and (self.is_tight or self.num_left <= self._num_needed + NEAR)
         if self.is_narrowed:
             self.mask = self.constraint.mask(self.state, budget=self.num_left)
@@ -174,7 +193,19 @@ class Guide:
         if self._extra_end_ids and self.is_accepting:
             self.mask = with_tokens(self.mask, self._extra_end_ids)
         self.mask = self.spelt(self.mask)
-        self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed
+        if self.mask is plain:
+            self.num_allowed, self._mask_address = widest.num_tokens, widest.address
+        else:
+            self.mask = np.ascontiguousarray(self.mask)
+            self.num_allowed, self._mask_address = count_tokens(self.mask), None
+
+
+class Counted(NamedTuple):
+    """A mask, and what is known of it."""
+
+    mask: NDArray[np.uint32]  # contiguous
+    num_tokens: int  # that it has
+    address: int  # of its words
 
 
 class MaskViews:
@@ -182,24 +213,28 @@ class MaskViews:
 
     def __init__(self, capacity: int = 2048) -> None:
         self._capacity = capacity
-        self._counted: dict[int, tuple[NDArray[np.uint32], int]] = {}  # id of a mask -> the mask, which so keeps it, and its tokens
+        self._counted: dict[int, tuple[NDArray[np.uint32], Counted]] = {}  # id of a mask -> the mask, which so keeps it
 
     def fill(self, guides: Iterable[Guide]) -> None:
         """Compute the next mask of each guide. What fails is noted in its `failure`."""
         for guide in guides:
             try:
-                plain = guide.constraint.mask(guide.state)
-                guide._install(plain, self._count(plain))
+                guide._install(self._count(guide.constraint.mask(guide.state)))
             except Exception as error:
                 guide.failure = error
 
-    def _count(self, mask: NDArray[np.uint32]) -> int:
+    def _count(self, mask: NDArray[np.uint32]) -> Counted:
         known = self._counted.get(id(mask))
         if known is None:
             if len(self._counted) >= self._capacity:
                 self._counted.clear()
-            known = self._counted[id(mask)] = mask, count_tokens(mask)
+            known = self._counted[id(mask)] = mask, counted(mask)
         return known[1]
+
+
+def counted(mask: NDArray[np.uint32]) -> Counted:
+    words = np.ascontiguousarray(mask)
+    return Counted(words, count_tokens(words), words.ctypes.data)
 
 
 def count_tokens(mask: NDArray[np.uint32]) -> int:

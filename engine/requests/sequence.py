@@ -139,7 +139,8 @@ class Sequence:
 
     def accept(self, record: TokenRecord) -> None:
         """Take the token chosen for the next place; it may end the sequence, or be refused by the budget."""
-        if self.ends_with(record.token_id):
+        ends = self.sampling.end_ids if self.guide is None else self.guide.end_ids
+        if record.token_id in ends:
             self.finish("stop")
         elif self.guide is not None and not self.guide.advance(record.token_id):
             self.sampling.refuse()  # it is drawn once more, under the stricter mask
@@ -210,11 +211,12 @@ class Sequence:
         )
 
     def _append(self, record: TokenRecord) -> None:
-        self.token_ids.append(record.token_id)
+        token_id, text = record.token_id, self.detokenizer.feed(record.token_id)
+        self.token_ids.append(token_id)
         self.records.append(record)
-        self.sampling.accept(record.token_id, record.share)
-        self._show(self.detokenizer.feed(record.token_id))
-        if self._is_stopped_by(record.token_id):
+        self.sampling.accept(token_id, record.share)
+        self.text += text if self.stop_matcher is None else self.stop_matcher.feed(text)
+        if (self.stop_matcher is not None or self.ending is not None) and self._is_stopped_by(token_id):
             self.finish("stop")
         elif len(self.records) == self.max_tokens:
             self._finish_at_limit()

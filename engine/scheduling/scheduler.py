@@ -92,7 +92,10 @@ class _Budget:
 
 
 class Scheduler(Generic[S]):
-    """Plans steps. max_drafts: the most tokens that are drafted for one sequence in a step."""
+    """Plans steps. max_drafts: the most tokens that are drafted for one sequence in a step.
+
+    keeps_plans: a step that is planned as the one before is the very list that was given then, which its user does not change.
+    """
 
     def __init__(self, limits: Limits, space: KVSpace | None = None, *, max_drafts: int = 0) -> None:
         self.limits, self.max_drafts = limits, max_drafts
@@ -100,6 +103,8 @@ class Scheduler(Generic[S]):
         self.running: list[S] = []
         self.waiting: list[S] = []
         self.num_preemptions = 0
+        self.keeps_plans = False
+        self._kept: tuple[list[S], list[Chunk[S]]] | None = None  # who ran then, and the plan, in which each of them decodes
 
     @property
     def pool(self) -> BlockPool:
@@ -146,6 +151,8 @@ class Scheduler(Generic[S]):
     def schedule(self) -> list[Chunk[S]]:
         """The chunks of the next step, shorter ones first. Allocates the blocks they need; computes nothing."""
         self.space.begin_step()
+        if self._kept is not None and self._is_as_before(*self._kept):
+            return self._kept[1]
         has_preempted = self._grow_running()
         if not has_preempted:
             self._make_way()
@@ -155,7 +162,27 @@ class Scheduler(Generic[S]):
             chunks += self._admissions(budget)
         if self.max_drafts:
             self._allow_drafts(chunks, budget)
-        return sorted(chunks, key=lambda chunk: chunk.num_tokens)
+        chunks.sort(key=lambda chunk: (chunk.num_tokens, chunk.sequence.num_computed))
+        self._kept = (list(self.running), chunks) if self.keeps_plans and self._is_all_decodes(chunks) else None
+        return chunks
+
+    def _is_all_decodes(self, chunks: list[Chunk[S]]) -> bool:
+        """Whether all that run have one new token, and nothing else is planned."""
+        is_all = len(chunks) == len(self.running) and not self.waiting and not self.max_drafts
+        return is_all and all(chunk.num_tokens == 1 and not chunk.reads_all for chunk in chunks)
+
+    def _is_as_before(self, running: list[S], chunks: list[Chunk[S]]) -> bool:
+        """Whether the plan would be the same: nobody came or went, and each has one new token that goes into a block it has written
+        to before, and does not fill it."""
+        if self.waiting or self.running != running or self.space.has_forks:
+            return False
+        last = self.limits.block_size - 1
+        for chunk in chunks:
+            sequence = chunk.sequence
+            computed = sequence.num_computed
+            if sequence.num_tokens != computed + 1 or not 0 < computed % (last + 1) < last:
+                return False
+        return True
 
     def _grow_running(self) -> bool:
         """Give every running sequence the blocks its tokens need, taking from the last; whether any was preempted."""

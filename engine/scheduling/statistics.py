@@ -52,9 +52,9 @@ class EngineStatistics:
 
     def count_step(self, chunks: Iterable[Chunk[Any]]) -> None:
         """Count a forward pass over these chunks."""
-        self.num_computed_tokens += sum(chunk.width for chunk in chunks)
+        for chunk in chunks:
+            self.num_computed_tokens += chunk.width
         self.num_steps += 1
-
 
     def count_drafts(self, verified: Iterable[tuple[int, int]]) -> None:
         """Count guesses that were checked. verified: for each sequence (tokens guessed, how many from the first on were chosen)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -66,9 +66,14 @@ class StepSampler:
         )
         return _picked_records(sequences, picked)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code draws where it reads the logits."""
+        return self._sample is compiled.sample
+
     def _picks(self, logits: Tensor) -> bool:
         """Whether compiled code draws, and what it says is on the host at once."""
-        return self._sample is compiled.sample and compiled.is_covered(logits)
+        return self.is_compiled and compiled.is_covered(logits)
 
     def sampling_inputs(self, sequences: list[Sequence]) -> SamplingInputs:
         """What the host knows about the next draw of each sequence, on its way to the device."""
@@ -197,15 +202,25 @@ def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
 
 def _picked_records(sequences: list[Sequence], picked: compiled.Picked) -> list[Drawn]:
     """`records` of what compiled code has drawn."""
-    tops: Iterable[tuple[list[int], list[float]]] = repeat(([], []))
+    tops: Iterable[tuple[list[int], list[float]]] = repeat((NOTHING, NOTHING))
     if picked.top_token is not None and picked.top_logprob is not None:
         tops = zip(picked.top_token.tolist(), picked.top_logprob.tolist(), strict=True)
-    drawn: list[Drawn] = []
-    for sequence, values, (top, top_logprobs) in zip(sequences, picked.rows.tolist(), tops, strict=False):  # `repeat` has no end
-        token, num_allowed, kept_mass, logprob, overridden, is_number = values
-        token = token if is_number else INVALID
-        drawn.append(_record(sequence, _Row(token, logprob, kept_mass, num_allowed, overridden, top, top_logprobs, [])))
-    return drawn
+    rows = zip(sequences, picked.rows.tolist(), tops, strict=False)  # `repeat` has no end
+    return [picked_record(sequence, values, *of_top) for sequence, values, of_top in rows]
+
+
+NOTHING: list[Any] = []
+
+
+def picked_record(
+    sequence: Sequence, values: tuple[Any, ...], top_token: list[int] = NOTHING, top_logprob: list[float] = NOTHING
+) -> Drawn:
+    """The record of a row of `compiled.PICKED`."""
+    token, num_allowed, kept_mass, logprob, overridden, is_number = values
+    if is_number and token >= 0 and not overridden and not sequence.request.tells_probabilities:
+        return TokenRecord(token, None, None, num_allowed)
+    token = token if is_number else INVALID
+    return _record(sequence, _Row(token, logprob, kept_mass, num_allowed, overridden, top_token, top_logprob, []))
 
 
 def _record(sequence: Sequence, row: _Row) -> Drawn:

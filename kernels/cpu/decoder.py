@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..quantized.blocks import Packed
 from . import FEW_FLOATS, Product, matrix_of
-from .between import ACTIVATIONS, CACHES, VECTOR
+from .between import ACTIVATIONS, CACHES, MAX_HEAD_DIM, VECTOR
 from .library import loaded
 
 
@@ -54,18 +54,20 @@ class _Decoder(ctypes.Structure):
     )  # fmt: skip
 
 
-class _Angles(ctypes.Structure):
+class Angles(ctypes.Structure):
+    """`Angles` of native/decoder.c."""
+
     _fields_ = (("cosine", ctypes.c_void_p), ("sine", ctypes.c_void_p), ("half", ctypes.c_int64))
 
 
-ARRAYS = ("token_ids", "positions", "hidden", "angles", "tables", "logit_rows", "logits", "columns")
+ARRAYS = ("token_ids", "positions", "hidden", "angles", "tables", "logit_rows", "logits", "columns", "masks")
+COUNTS = ("num_rows", "num_logits", "table_width", "num_columns", "num_words", "most_columns")
 
 
-class _Step(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ARRAYS),
-        *((name, ctypes.c_int64) for name in ("num_rows", "num_logits", "table_width", "num_columns")),
-    )
+class Step(ctypes.Structure):
+    """`Step` of native/decoder.c."""
+
+    _fields_ = (*((name, ctypes.c_void_p) for name in ARRAYS), *((name, ctypes.c_int64) for name in COUNTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class StepInput:
         self._tables = np.empty((0, 0), np.int64)
         self._address = 0
         self._known: list[Sequence[int]] = []  # what stands in each row
-        self._numbers = array("q")
+        self.numbers = array("q")  # token ids, positions and logit rows of the last rows, which may be changed where they lie
 
     def rows(
         self, token_ids: Sequence[int], positions: Sequence[int], logit_rows: Sequence[int], tables: Sequence[Sequence[int]]
@@ -143,7 +145,7 @@ class StepInput:
             if self._known[row] != table:
                 self._tables[row, : len(table)] = table
                 self._known[row] = list(table)
-        self._numbers = numbers = array("q", (*token_ids, *positions, *logit_rows))
+        self.numbers = numbers = array("q", (*token_ids, *positions, *logit_rows))
         address, size = numbers.buffer_info()[0], 8 * num_rows
         return Rows(
             address, address + size, self._address, address + 2 * size, num_rows, len(logit_rows), self._tables.shape[1]
@@ -206,19 +208,43 @@ class CompiledDecoder:
         found = loaded()
         assert found is not None, "there are products"
         assert hidden is not None or self.embeds, "somebody embeds"
-        turns = (_Angles * max(1, len(angles)))(*(_Angles(c.data_ptr(), s.data_ptr(), c.shape[-1]) for c, s in angles))
-        product, (wanted, num_wanted) = self._head.product, columns or (None, 0)
-        logits = torch.empty(rows.num_logits, product.width)
-        step = _Step(
+        turns, (wanted, num_wanted) = angle_table(angles), columns or (None, 0)
+        logits = torch.empty(rows.num_logits, self.width)
+        step = Step(
             rows.token_ids, rows.positions, _address(hidden), ctypes.addressof(turns), rows.tables, rows.logit_rows,
-            logits.data_ptr(), wanted, rows.num_rows, rows.num_logits, rows.table_width, num_wanted,
+            logits.data_ptr(), wanted, None, rows.num_rows, rows.num_logits, rows.table_width, num_wanted, 0, 0,
         )  # fmt: skip
-        problem = found.maskwright_decode(ctypes.byref(self._decoder), ctypes.byref(step), torch.get_num_threads())
-        if problem == NO_SUCH_TOKEN:
-            raise IndexError("a token of the step is not one of the model's")
+        problem = found.maskwright_decode(self.address, ctypes.addressof(step), torch.get_num_threads())
         if problem:
-            raise MemoryError(f"no memory for a step of {rows.num_rows} tokens")
-        return logits if product.width == product.num_rows else logits[:, : product.num_rows]
+            raise failure(problem, rows.num_rows)
+        return logits if self.width == self.num_columns else logits[:, : self.num_columns]
+
+    @property
+    def address(self) -> int:
+        """Of what `maskwright_decode` and `maskwright_step` are given."""
+        return ctypes.addressof(self._decoder)
+
+    @property
+    def width(self) -> int:
+        """Of the logits that are computed: more than `num_columns`, where the head is filled up."""
+        return self._head.product.width
+
+    @property
+    def num_columns(self) -> int:
+        """Of the head."""
+        return self._head.product.num_rows
+
+
+def angle_table(angles: Sequence[tuple[Tensor, Tensor]]) -> ctypes.Array[Angles]:
+    """How C sees the angles of each rope, whose memory is not kept by this."""
+    return (Angles * max(1, len(angles)))(*(Angles(c.data_ptr(), s.data_ptr(), c.shape[-1]) for c, s in angles))
+
+
+def failure(problem: int, num_rows: int) -> Exception:
+    """What compiled code could not do in a step of so many tokens."""
+    if problem == NO_SUCH_TOKEN:
+        return IndexError("a token of the step is not one of the model's")
+    return MemoryError(f"no memory for a step of {num_rows} tokens")
 
 
 def fits(layers: Sequence[Layer], shape: Shape) -> bool:
@@ -226,8 +252,8 @@ def fits(layers: Sequence[Layer], shape: Shape) -> bool:
     widths = [shape.head_dim, *(matrix.product.num_columns for layer in layers for matrix in _matrices(layer))]
     is_whole = all(m.product.width == m.product.num_rows for layer in layers for m in (layer.output, layer.down))
     is_gate = all(layer.up.product.num_rows == 2 * layer.down.product.num_columns for layer in layers)
-    has_activation = shape.activation in ACTIVATIONS
-    return has_activation and is_whole and is_gate and all(width % VECTOR == 0 for width in widths)
+    is_known = shape.activation in ACTIVATIONS and shape.head_dim <= MAX_HEAD_DIM
+    return is_known and is_whole and is_gate and all(width % VECTOR == 0 for width in widths)
 
 
 def _matrices(layer: Layer) -> tuple[Matrix, ...]:

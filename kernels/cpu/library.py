@@ -75,6 +75,7 @@ def loaded() -> ctypes.CDLL | None:
     found.maskwright_turn.argtypes = (address,)
     found.maskwright_attend.argtypes = (address, word)
     found.maskwright_decode.argtypes = (address, address, word)
+    found.maskwright_step.argtypes = (address, address, address, word)
     found.maskwright_pick.argtypes = (address, word)
     found.maskwright_are_numbers.argtypes = (address, number, number, number, address)
     for name in ("norm", "gate", "turn", "are_numbers"):

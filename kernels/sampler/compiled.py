@@ -9,6 +9,7 @@ double precision.
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -36,7 +37,12 @@ PICKED = np.dtype({  # `Picked` of native/pick.c; `is_number`: no logit of the r
 })  # fmt: skip
 
 
-class _Picks(ctypes.Structure):
+ROW = struct.Struct("qqdf??2x")  # the same
+
+
+class Picks(ctypes.Structure):
+    """`Picks` of native/pick.c."""
+
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ADDRESSES),
         *((name, ctypes.c_int64) for name in ("num_rows", "stride", "vocab_size", "is_told", "num_top")),
@@ -103,15 +109,21 @@ def pick(
     top_logprob = torch.empty((count, num_top)) if num_top else None
     kept = [None if mask is None else np.ascontiguousarray(mask) for mask in masks]
     addresses = (ctypes.c_void_p * count)(*(None if mask is None else mask.ctypes.data for mask in kept)) if kept else None
-    picks = _Picks(
-        logits.data_ptr(), None if addresses is None else ctypes.addressof(addresses), *_lists(rows.bias), *_lists(rows.history),
-        *_known.numbers(rows.parameters), rows.seed.data_ptr(), rows.position.data_ptr(),
-        _address(given),
-        picked.ctypes.data, _address(top_token), _address(top_logprob), count, logits.stride(0), vocab_size, is_told, num_top,
-    )  # fmt: skip
+    picks = picks_of(rows, vocab_size, is_told=is_told)
+    picks.logits, picks.stride, picks.given, picks.picked = logits.data_ptr(), logits.stride(0), _address(given), picked.ctypes.data
+    picks.masks = None if addresses is None else ctypes.addressof(addresses)
+    picks.top_token, picks.top_logprob, picks.num_top = _address(top_token), _address(top_logprob), num_top
     if found.maskwright_pick(ctypes.byref(picks), torch.get_num_threads()) != 0:
         raise MemoryError(f"no memory to draw from {vocab_size} tokens")
     return Picked(picked, top_token, top_logprob)
+
+
+def picks_of(rows: SamplerRows, vocab_size: int, *, is_told: bool) -> Picks:
+    """How C sees rows, whose memory is not kept by this, without masks; logits and where results go are to be set."""
+    return Picks(
+        None, None, *_lists(rows.bias), *_lists(rows.history), *_known.numbers(rows.parameters), rows.seed.data_ptr(),
+        rows.position.data_ptr(), None, None, None, None, rows.seed.shape[0], 0, vocab_size, is_told, 0,
+    )  # fmt: skip
 
 
 class _Numbers(threading.local):

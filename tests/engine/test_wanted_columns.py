@@ -92,6 +92,7 @@ def outputs(requests: list[Request], is_used: bool, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patch:
         patch.setattr(plain_loop, "wanted_columns", spy := Spy(is_used))
         engine = load(config()).engine
+        engine._plain._whole_steps = None  # which find columns themselves
         arrivals: dict[int, list[Request]] = {}
         for place, request in enumerate(requests):
             arrivals.setdefault(place // at_once * (9 if at_once == 1 else 3), []).append(request)
@@ -152,7 +153,8 @@ def test_legal_tokens_are_those_of_the_mask_and_of_its_state_alone(constraints: 
         assert legal is not None
         bits = np.unpackbits(constraints[0].mask(guide.state).view(np.uint8), bitorder="little")
         assert legal.tolist() == sorted({*np.flatnonzero(bits).tolist(), *([3] if guide.is_accepting else [])})
-        assert guide.legal_tokens(len(legal) - 1) is None
+        assert guide.legal_tokens(len(legal) - 1) is None and guide.address_of_legal(len(legal) - 1) is None
+        assert (guide.address_of_legal(10**6) is None) == guide.is_accepting, "a mask has no ends that the constraint does not know"
         text = [token for token in legal.tolist() if token not in guide.end_ids]
         if not text:
             break

@@ -11,7 +11,7 @@ from torch.nn.functional import rms_norm, scaled_dot_product_attention
 from maskwright.kernels import cpu
 from maskwright.kernels.attention import FP8
 from maskwright.kernels.attention.interface import FP8_MAX
-from maskwright.kernels.cpu import between
+from maskwright.kernels.cpu import between, decoder
 from maskwright.kernels.moe import ACTIVATIONS
 
 pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
@@ -112,3 +112,29 @@ def test_attention_is_that_of_pytorch(head_dim: int, num_heads: int, window: int
         assert torch.allclose(found[row], expected, rtol=1e-4, atol=1e-5)
     alone = between.attend(query[3:], (keys, values), tables[3:], lengths[3:], 700, 0.2, window)
     assert torch.equal(alone, found[3:])
+
+
+def test_heads_that_are_too_wide_are_refused() -> None:
+    """Some of what is written of a head has room for so many numbers and no more."""
+    assert decoder.fits([], decoder.Shape(1, 1, between.MAX_HEAD_DIM, "silu", 1e-6, 1.0))
+    assert not decoder.fits([], decoder.Shape(1, 1, between.MAX_HEAD_DIM + 16, "silu", 1e-6, 1.0))
+
+
+@pytest.mark.parametrize("head_dim", [16, 64])
+def test_all_numbers_of_8_bits_are_read(head_dim: int) -> None:
+    """One token has all the weight, so that what comes out are its values; those that are no number stay so."""
+    values = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).view(-1, 1, 1, head_dim)
+    count = len(values)
+    cache = (torch.zeros(values.shape).to(values.dtype), values)
+    found = between.attend(random(count, 1, head_dim), cache, torch.arange(count)[:, None], torch.ones(count, dtype=torch.int64), 1, 0.2, None)
+    assert torch.equal(found.flatten().nan_to_num(9999), values.float().flatten().nan_to_num(9999))
+
+
+def test_keys_of_8_bits_have_the_scores_of_the_same_numbers_in_16() -> None:
+    """All numbers are those of bfloat16 too."""
+    codes = torch.randint(0, 126, (64, 4, 2, 128), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    codes |= torch.randint(0, 2, codes.shape, generator=torch.Generator().manual_seed(1), dtype=torch.uint8) * 128
+    small = codes.view(torch.float8_e4m3fn)
+    wide, query = small.float().bfloat16(), random(1, 6, 128)
+    call = (torch.arange(64)[None], torch.tensor([250]), 250, 0.001, None)
+    assert torch.allclose(between.attend(query, (small, small), *call), between.attend(query, (wide, wide), *call), rtol=1e-5, atol=1e-4)

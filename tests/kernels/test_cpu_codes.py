@@ -92,7 +92,7 @@ def test_scales_of_16_bits_zero_points_and_orders_are_read(name: str, dtype: tor
 
 
 @needs_library
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [*TABLES, "float8"])
 def test_scales_may_be_powers_of_two(name: str, instructions: str) -> None:
     """Among them the smallest, which is subnormal, and the one that is no number."""
     matrix, x = codes(name, 20, (1, 32)), activations(3, COLUMNS)

@@ -30,14 +30,15 @@ def is_poison(chunk: Any) -> bool:
 
 @contextmanager
 def faulty_model(llm: LLM, change: Callable[[Any, Any], Any]) -> Iterator[None]:
-    """`change(chunks, forward)` instead of the forward pass."""
-    runner = llm.driver._engine.runner
-    forward = runner.forward
+    """`change(chunks, forward)` instead of the forward pass, which no step has together with its draw meanwhile."""
+    runner, plain = llm.driver._engine.runner, llm.driver._engine._plain
+    forward, whole_steps = runner.forward, plain._whole_steps
+    plain._whole_steps = None
     runner.forward = lambda chunks, columns: change(chunks, lambda computed: forward(computed, columns))
     try:
         yield
     finally:
-        runner.forward = forward
+        runner.forward, plain._whole_steps = forward, whole_steps
 
 
 def raise_for_poison(chunks: Any, forward: Any) -> Any:

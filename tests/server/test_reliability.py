@@ -81,6 +81,7 @@ def test_a_model_that_raises_is_asked_again_for_the_next(llm: LLM, http: httpx.C
 
     with monkeypatch.context() as patch:
         patch.setattr(llm.driver._engine.runner, "forward", fail)
+        patch.setattr(llm.driver._engine._plain, "_whole_steps", None)
         assert http.post(CHAT, json=SHORT).status_code == 500
     assert http.post(CHAT, json=SHORT).json()["choices"] == expected
 
@@ -115,6 +116,7 @@ def test_silent_streams_are_kept_alive(llm: LLM, monkeypatch: pytest.MonkeyPatch
         return forward(*args, **options)
 
     monkeypatch.setattr(llm.driver._engine.runner, "forward", wait_and_go_on)
+    monkeypatch.setattr(llm.driver._engine._plain, "_whole_steps", None)  # in which forward pass and draw are one
     lines = []
     with (
         served(llm, ServerSettings(keep_alive_seconds=0.001)) as patient,

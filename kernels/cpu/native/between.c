@@ -2,7 +2,7 @@
 
 #include "products.h"
 
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "threads.h"
@@ -85,6 +85,7 @@ typedef struct {
   const Attention *call;
   int64_t num_pieces; /* that the longest row may have */
   float *pieces;      /* [num_rows, num_pieces, num_heads, 2 + head_dim] */
+  atomic_int has_failed; /* some thread had no memory */
 } Pieces;
 
 static int64_t num_heads(const Attention *call) { return call->num_kv_heads * call->heads_per_kv_head; }
@@ -97,16 +98,19 @@ static int64_t first_seen(const Attention *call, int64_t row) {
 static void attend_pieces(void *context, int64_t begin, int64_t end) {
   static _Thread_local void *memory;
   static _Thread_local size_t size;
-  const Pieces *all = context;
+  Pieces *all = context;
   const Attention *call = all->call;
   float(*weights)[PIECE] = maskwright_kept(&memory, &size, (size_t)num_heads(call) * sizeof *weights);
-  if (weights == NULL) abort();
+  if (weights == NULL) {
+    atomic_store(&all->has_failed, 1);
+    return;
+  }
   for (int64_t place = begin; place < end; place++) {
     int64_t row = place / all->num_pieces, last = call->lengths[row], first = first_seen(call, row) + place % all->num_pieces * PIECE;
     if (first >= last) continue;
     const float *query = call->query + row * num_heads(call) * call->head_dim;
     float *out = all->pieces + place * num_heads(call) * (2 + call->head_dim);
-    maskwright_chosen->attend(call, query, call->tables + row * call->table_width, first, last < first + PIECE ? last : first + PIECE, weights, out);
+    maskwright_chosen->attend(call, query, call->tables + row * call->table_width, first, last < first + PIECE ? last : first + PIECE, last, weights, out);
   }
 }
 
@@ -128,9 +132,10 @@ int maskwright_attend(const Attention *call, int num_threads) {
   static _Thread_local size_t size;
   int64_t longest = call->window > 0 && call->window < call->max_tokens ? call->window : call->max_tokens;
   int64_t num_pieces = (longest + PIECE - 1) / PIECE, count = call->num_rows * num_pieces;
-  Pieces pieces = {call, num_pieces, maskwright_kept(&memory, &size, (size_t)(count * num_heads(call) * (2 + call->head_dim)) * sizeof(float))};
+  Pieces pieces = {call, num_pieces, maskwright_kept(&memory, &size, (size_t)(count * num_heads(call) * (2 + call->head_dim)) * sizeof(float)), 0};
   if (pieces.pieces == NULL) return -1;
   run_in_parallel(attend_pieces, &pieces, count, 1, num_threads);
+  if (atomic_load(&pieces.has_failed)) return -1;
   join_pieces(&pieces);
   return 0;
 }

@@ -110,44 +110,89 @@ static void turn_head(const float *head, const float *norm, float eps, const flo
 #define PARTS (LANES == 16 ? 4 : 2)   /* vectors of a value that do */
 #define TOKENS (LANES == 16 ? 4 : 2)  /* whose keys are read side by side */
 
-/* Scores of LANES tokens, whose keys are at `offsets`: a few tokens at a time, each of which is read once for all heads. */
-INLINE void score(
-    int type, int heads, const float *query, const uint8_t *keys, const int64_t *offsets, int64_t width, float scale, float (*out)[PIECE]) {
-  const int size = width_of(type);
+/* Where the numbers of tokens are, and those of the tokens that come behind them, which are asked for meanwhile: one line at a time, since the
+   processor does not guess where they are. */
+typedef struct {
+  const uint8_t *here, *next;
+  const int64_t *offsets, *next_offsets; /* in numbers, of each token */
+} Tokens;
+
+enum { FLOAT8_LOOKED_UP = -1 }; /* FLOAT8, where a processor has tables for it */
+
+INLINE int stored_as(int type) { return type == FLOAT8_LOOKED_UP ? FLOAT8 : type; }
+
+/* What numbers are multiplied by when they are read. */
+INLINE float left_out(int type) { return stored_as(type) == FLOAT8 ? 256.0f : 1.0f; }
+
+/* `parts` vectors of numbers one behind another, 1 or PARTS; the same of the tokens that come next is asked for. */
+INLINE void read_parts(int type, int parts, const uint8_t *here, const uint8_t *next, Floats *out) {
+  const int size = width_of(stored_as(type)) * LANES;
+  UNROLLED
+  for (int line = 0; line < parts * size; line += 64) __builtin_prefetch(next + line, 0, 2);
+#if defined(HAS_TABLES)
+  if (type == FLOAT8_LOOKED_UP && parts == PARTS) {
+    float8_looked_up(here, out);
+    return;
+  }
+#endif
+  UNROLLED
+  for (int p = 0; p < parts; p++) out[p] = some_floats(stored_as(type), here + p * size);
+}
+
+/* Add `parts` vectors of the keys of TOKENS tokens, from dimension `i` on, times queries. */
+INLINE void add_products(
+    int type, int heads, int parts, const float *query, const uint8_t *const *here, const uint8_t *const *next, int64_t i, int64_t width, Floats (*sums)[TOKENS]) {
+  UNROLLED
+  for (int t = 0; t < TOKENS; t++) {
+    Floats key[PARTS];
+    read_parts(type, parts, here[t] + width_of(stored_as(type)) * i, next[t] + width_of(stored_as(type)) * i, key);
+    UNROLLED
+    for (int p = 0; p < parts; p++) {
+      UNROLLED
+      for (int h = 0; h < heads; h++) sums[h][t] = fused(loaded(query + h * width + i + p * LANES), key[p], sums[h][t]);
+    }
+  }
+}
+
+/* Scores of LANES tokens, each of which is read once for all heads. */
+INLINE void score(int type, int heads, const float *query, Tokens tokens, int64_t width, float scale, float (*out)[PIECE]) {
+  const int size = width_of(stored_as(type));
   Floats sums[HEADS][LANES];
   for (int first = 0; first < LANES; first += TOKENS) {
     Floats some[HEADS][TOKENS];
+    const uint8_t *here[TOKENS], *next[TOKENS];
     UNROLLED
-    for (int h = 0; h < heads; h++) {
+    for (int t = 0; t < TOKENS; t++) {
+      here[t] = tokens.here + size * tokens.offsets[first + t], next[t] = tokens.next + size * tokens.next_offsets[first + t];
       UNROLLED
-      for (int t = 0; t < TOKENS; t++) some[h][t] = all_floats(0.0f);
+      for (int h = 0; h < heads; h++) some[h][t] = all_floats(0.0f);
     }
-    for (int64_t i = 0; i < width; i += LANES) {
-      UNROLLED
-      for (int t = 0; t < TOKENS; t++) {
-        Floats key = some_floats(type, keys + size * (offsets[first + t] + i));
-        __builtin_prefetch(keys + size * (offsets[first + t + LANES] + i), 0, 2);
-        UNROLLED
-        for (int h = 0; h < heads; h++) some[h][t] = fused(loaded(query + h * width + i), key, some[h][t]);
-      }
-    }
+    int64_t i = 0;
+    for (; i + PARTS * LANES <= width; i += PARTS * LANES) add_products(type, heads, PARTS, query, here, next, i, width, some);
+    for (; i < width; i += LANES) add_products(type, heads, 1, query, here, next, i, width, some);
     UNROLLED
     for (int h = 0; h < heads; h++) {
       UNROLLED
       for (int t = 0; t < TOKENS; t++) sums[h][first + t] = some[h][t];
     }
   }
-  for (int h = 0; h < heads; h++) stored(out[h], each_lanes_added(sums[h]) * all_floats(type == FLOAT8 ? 256.0f * scale : scale));
+  for (int h = 0; h < heads; h++) stored(out[h], each_lanes_added(sums[h]) * all_floats(left_out(type) * scale));
 }
 
 /* Scores become weights. Returns their sum; *most is the largest score. */
 INLINE float weigh(float *scores, int64_t num_tokens, float *most) {
-  *most = -__builtin_inff();
-  for (int64_t i = 0; i < num_tokens; i++) *most = scores[i] > *most ? scores[i] : *most;
+  Floats largest = all_floats(-__builtin_inff()), sum = all_floats(0.0f);
   for (int64_t i = num_tokens; i % LANES; i++) scores[i] = -__builtin_inff();
-  Floats sum = all_floats(0.0f);
   for (int64_t i = 0; i < num_tokens; i += LANES) {
-    Floats weights = exponential(loaded(scores + i) - all_floats(*most));
+    const Floats some = loaded(scores + i);
+    const Ints is_more = some > largest;
+    largest = (Floats)((is_more & (Ints)some) | (~is_more & (Ints)largest));
+  }
+  float found = largest[0]; /* no memory that scores might be in */
+  for (int lane = 1; lane < LANES; lane++) found = largest[lane] > found ? largest[lane] : found;
+  *most = found;
+  for (int64_t i = 0; i < num_tokens; i += LANES) {
+    Floats weights = exponential(loaded(scores + i) - all_floats(found));
     stored(scores + i, weights);
     sum += weights;
   }
@@ -156,8 +201,8 @@ INLINE float weigh(float *scores, int64_t num_tokens, float *most) {
 
 /* Add values times weights of a few tokens to `parts` vectors of the sums of some heads. */
 INLINE void add_values(
-    int type, int heads, int parts, const uint8_t *values, const int64_t *offsets, int64_t num_tokens, float (*weights)[PIECE], float *out, int64_t stride) {
-  const int size = width_of(type);
+    int type, int heads, int parts, Tokens tokens, int64_t at, int64_t num_tokens, float (*weights)[PIECE], float *out, int64_t stride) {
+  const int size = width_of(stored_as(type));
   Floats sums[HEADS][PARTS];
   UNROLLED
   for (int h = 0; h < heads; h++) {
@@ -166,14 +211,11 @@ INLINE void add_values(
   }
   for (int64_t token = 0; token < num_tokens; token++) {
     Floats some[PARTS];
-    UNROLLED
-    for (int p = 0; p < parts; p++) {
-      some[p] = some_floats(type, values + size * (offsets[token] + p * LANES));
-      __builtin_prefetch(values + size * (offsets[token + LANES] + p * LANES), 0, 2);
-    }
+    const uint8_t *here = tokens.here + size * (tokens.offsets[token] + at), *next = tokens.next + size * (tokens.next_offsets[token] + at);
+    read_parts(type, parts, here, next, some);
     UNROLLED
     for (int h = 0; h < heads; h++) {
-      Floats weight = all_floats(type == FLOAT8 ? 256.0f * weights[h][token] : weights[h][token]);
+      Floats weight = all_floats(left_out(type) * weights[h][token]);
       UNROLLED
       for (int p = 0; p < parts; p++) sums[h][p] = fused(weight, some[p], sums[h][p]);
     }
@@ -186,10 +228,10 @@ INLINE void add_values(
 }
 
 INLINE void add_all_values(
-    int type, int heads, const uint8_t *values, const int64_t *offsets, int64_t num_tokens, int64_t width, float (*weights)[PIECE], float *out) {
+    int type, int heads, Tokens tokens, int64_t num_tokens, int64_t width, float (*weights)[PIECE], float *out) {
   int64_t d = 0;
-  for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(type, heads, PARTS, values + width_of(type) * d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
-  for (; d < width; d += LANES) add_values(type, heads, 1, values + width_of(type) * d, offsets, num_tokens, weights, out + 2 + d, 2 + width);
+  for (; d + PARTS * LANES <= width; d += PARTS * LANES) add_values(type, heads, PARTS, tokens, d, num_tokens, weights, out + 2 + d, 2 + width);
+  for (; d < width; d += LANES) add_values(type, heads, 1, tokens, d, num_tokens, weights, out + 2 + d, 2 + width);
 }
 
 #define FOR_HEADS(heads, statement) \
@@ -202,19 +244,21 @@ INLINE void add_all_values(
 
 /* Memory is read in order: a few tokens with all their heads, then the next. */
 INLINE void attend_type(
-    int type, const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
+    int type, const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t end, float (*weights)[PIECE], float *out) {
   const int64_t width = call->head_dim, size = call->block_size, num_tokens = last - first, group = call->heads_per_kv_head;
-  const int64_t num_heads = call->num_kv_heads * group, stride = 2 + width;
+  const int64_t num_heads = call->num_kv_heads * group, stride = 2 + width, num_known = end - first < num_tokens + LANES ? end - first : num_tokens + LANES;
   int64_t offsets[PIECE + 2 * LANES], count = 0;
-  for (int64_t block = first / size, place = first % size; count < num_tokens; block++, place = 0) {
-    for (; place < size && count < num_tokens; place++) offsets[count++] = (table[block] * size + place) * call->num_kv_heads * width;
+  for (int64_t block = first / size, place = first % size; count < num_known; block++, place = 0) {
+    for (; place < size && count < num_known; place++) offsets[count++] = (table[block] * size + place) * call->num_kv_heads * width;
   }
-  for (; count < num_tokens + 2 * LANES; count++) offsets[count] = offsets[num_tokens - 1]; /* whole vectors, and what is asked for ahead */
+  for (; count < num_tokens + 2 * LANES; count++) offsets[count] = offsets[num_known - 1]; /* whole vectors, and what is asked for ahead */
   for (int64_t token = 0; token < num_tokens; token += LANES) {
     for (int64_t head = 0, heads; head < num_heads; head += heads) {
       heads = group - head % group < HEADS ? group - head % group : HEADS;
-      const uint8_t *keys = call->keys + width_of(type) * (head / group * width);
-      FOR_HEADS(heads, score(type, n, query + head * width, keys, offsets + token, width, call->scale, (float (*)[PIECE])(weights[head] + token)))
+      const int64_t at = width_of(stored_as(type)) * (head / group * width);
+      const int is_last = token + LANES >= num_tokens; /* then values come next */
+      const Tokens tokens = {call->keys + at, (is_last ? call->values : call->keys) + at, offsets + token, is_last ? offsets : offsets + token + LANES};
+      FOR_HEADS(heads, score(type, n, query + head * width, tokens, width, call->scale, (float (*)[PIECE])(weights[head] + token)))
     }
   }
   for (int64_t head = 0; head < num_heads; head++) {
@@ -225,16 +269,23 @@ INLINE void attend_type(
     const int64_t some = num_tokens - token < LANES ? num_tokens - token : LANES;
     for (int64_t head = 0, heads; head < num_heads; head += heads) {
       heads = group - head % group < HEADS ? group - head % group : HEADS;
-      const uint8_t *values = call->values + width_of(type) * (head / group * width);
-      FOR_HEADS(heads, add_all_values(type, n, values, offsets + token, some, width, (float (*)[PIECE])(weights[head] + token), out + head * stride))
+      const int64_t at = width_of(stored_as(type)) * (head / group * width);
+      const Tokens tokens = {call->values + at, (token + LANES >= num_tokens ? call->keys : call->values) + at, offsets + token, offsets + token + LANES};
+      FOR_HEADS(heads, add_all_values(type, n, tokens, some, width, (float (*)[PIECE])(weights[head] + token), out + head * stride))
     }
   }
 }
 
 /* See InstructionSet.attend. */
-static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out) {
+static void attend(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t end, float (*weights)[PIECE], float *out) {
+#if defined(HAS_TABLES)
+  if (call->kv_type == FLOAT8 && can_look_up()) {
+    attend_type(FLOAT8_LOOKED_UP, call, query, table, first, last, end, weights, out);
+    return;
+  }
+#endif
   switch (call->kv_type) {
-#define CASE(type) case type: attend_type(type, call, query, table, first, last, weights, out); return;
+#define CASE(type) case type: attend_type(type, call, query, table, first, last, end, weights, out); return;
     CASE(F32) CASE(F16) CASE(BF16) CASE(FLOAT8)
 #undef CASE
   }

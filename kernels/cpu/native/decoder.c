@@ -44,7 +44,9 @@ typedef struct {
   const int64_t *logit_rows; /* [num_logits] */
   float *logits;             /* [num_logits, width of the head] */
   const int64_t *columns;    /* [num_columns], ascending: logits that are wanted, others may be 0; NULL: all */
-  int64_t num_rows, num_logits, table_width, num_columns;
+  /* Or [num_logits] masks, of `num_words` words each, of tokens: those are wanted that some mask has, and are no more than `most_columns`. */
+  const uint32_t *const *masks;
+  int64_t num_rows, num_logits, table_width, num_columns, num_words, most_columns;
 } Step;
 
 /* Where each row's keys and values go, and how many tokens it sees. */
@@ -103,6 +105,26 @@ static void find_places(const Decoder *decoder, const Step *step, Places *places
   }
 }
 
+/* The columns that masks have, in memory that lasts until the next call; all of them where they are too many. Returns 0, or -1 when there is none. */
+static int find_wanted(const Step *step, Wanted *wanted) {
+  static _Thread_local void *memory;
+  static _Thread_local size_t size;
+  wanted->columns = step->columns, wanted->count = step->num_columns;
+  if (step->masks == NULL) return 0;
+  int64_t *columns = maskwright_kept(&memory, &size, (size_t)(step->most_columns + 1) * sizeof *columns), count = 0;
+  if (columns == NULL) return -1;
+  for (int64_t word = 0; word < step->num_words; word++) {
+    uint32_t bits = 0;
+    for (int64_t row = 0; row < step->num_logits; row++) bits |= step->masks[row][word];
+    for (; bits != 0; bits &= bits - 1) {
+      if (count == step->most_columns) return 0;
+      columns[count++] = 32 * word + __builtin_ctz(bits);
+    }
+  }
+  wanted->columns = columns, wanted->count = count;
+  return 0;
+}
+
 /* Returns 0, -1 when there is no memory, or -2 for a token that there is not; what the cache has of the new tokens is then not to be used. */
 int maskwright_decode(const Decoder *decoder, const Step *step, int num_threads) {
   static _Thread_local void *memory;
@@ -134,7 +156,15 @@ int maskwright_decode(const Decoder *decoder, const Step *step, int num_threads)
     int64_t at = step->logit_rows[i] * hidden_size;
     maskwright_norm(hidden + at, delta + at, decoder->final_norm, decoder->eps, 1, hidden_size, second + i * hidden_size, first + i * hidden_size);
   }
-  const Wanted wanted = {step->columns, step->num_columns};
-  if (step->columns != NULL) memset(step->logits, 0, (size_t)(step->num_logits * decoder->head.width) * sizeof *step->logits);
+  Wanted wanted;
+  if (find_wanted(step, &wanted) != 0) return -1;
+  if (wanted.columns != NULL) memset(step->logits, 0, (size_t)(step->num_logits * decoder->head.width) * sizeof *step->logits);
   return multiply_wanted(&decoder->head, first, step->num_logits, hidden_size, step->logits, wanted, num_threads);
+}
+
+/* A step, and the draw from its logits. Returns as `maskwright_decode`, or -3 when there is no memory to draw. */
+int maskwright_step(const Decoder *decoder, const Step *step, const Picks *picks, int num_threads) {
+  const int problem = maskwright_decode(decoder, step, num_threads);
+  if (problem != 0) return problem;
+  return maskwright_pick(picks, num_threads) != 0 ? -3 : 0;
 }

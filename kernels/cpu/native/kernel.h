@@ -604,13 +604,9 @@ INLINE int width_of(int type) { return type == F32 ? 4 : type == FLOAT8 ? 1 : 2;
 /* Of small floats: the scale of a group of a row, times what `float8` leaves out. */
 INLINE Floats scale_of_row(const Matrix *matrix, int64_t row, int64_t column) {
   const uint8_t *p = matrix->scales + row * matrix->scale_row + column / matrix->group * matrix->scale_group;
-  float scale;
-  if (matrix->scale_type == F32) {
-    __builtin_memcpy(&scale, p, sizeof scale);
-  } else {
-    scale = (matrix->scale_type == F16 ? halves(p, stride_of(0)) : (Floats)(shorts(p, stride_of(0)) << 16))[0];
-  }
-  return all_floats(scale * 256.0f);
+  const Stride same = stride_of(0);
+  const Ints lowest = matrix->scale_type == F32 ? words(p, same) : matrix->scale_type == EXPONENT8 ? bytes(p, same) : shorts(p, same);
+  return all_floats(scales_of(matrix->scale_type, lowest)[0] * 256.0f);
 }
 
 INLINE float total(const Floats *partial) {

@@ -3,6 +3,7 @@
 #include "products.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "threads.h"
@@ -21,7 +22,7 @@ typedef struct {
   uint8_t bans_overridden, is_number; /* is_number: no logit is NaN */
 } Picked;
 
-typedef struct {
+struct Picks {
   const float *logits;          /* [num_rows, stride] */
   const uint32_t *const *masks; /* [num_rows]: the tokens that each row may draw, NULL: all; NULL: no row is constrained */
   const int64_t *offsets, *bias_ids; /* [num_rows + 1], [entries], or NULL: as TokenValues */
@@ -36,7 +37,7 @@ typedef struct {
   int64_t *top_token;       /* [num_rows, num_top]: the most probable tokens, the lower id first on ties */
   float *top_logprob;
   int64_t num_rows, stride, vocab_size, is_told, num_top; /* num_top 0 unless the model `is_told` of */
-} Picks;
+};
 
 #define DRAW -2 /* in `given` */
 
@@ -53,9 +54,15 @@ static float bounded(float x) { return x != x || x < -3.402823466e38f ? -3.40282
 
 static int is_in(const uint32_t *bits, int64_t token) { return bits[token / 32] >> token % 32 & 1; }
 
+/* In steps that vectors have; not all processors that this is compiled for count bits at once. */
 static int64_t num_set(const uint32_t *bits, int64_t num_words) {
   int64_t count = 0;
-  for (int64_t i = 0; i < num_words; i++) count += __builtin_popcount(bits[i]);
+  for (int64_t i = 0; i < num_words; i++) {
+    uint32_t pairs = bits[i] - (bits[i] >> 1 & 0x55555555), fours = (pairs & 0x33333333) + (pairs >> 2 & 0x33333333);
+    uint32_t bytes = (fours + (fours >> 4)) & 0x0F0F0F0F;
+    bytes += bytes >> 8;
+    count += (bytes + (bytes >> 16)) & 63;
+  }
   return count;
 }
 
@@ -309,7 +316,7 @@ static void pick_row(const Picks *picks, int64_t row, const Room *room, int64_t 
 
 typedef struct {
   const Picks *picks;
-  int has_failed;
+  atomic_int has_failed; /* some thread had no memory */
 } Task;
 
 static void pick_rows(void *context, int64_t begin, int64_t end) {
@@ -319,7 +326,7 @@ static void pick_rows(void *context, int64_t begin, int64_t end) {
   int64_t vocab_size = task->picks->vocab_size, num_words = (vocab_size + 31) / 32;
   uint32_t *words = maskwright_kept(&memory, &size, (size_t)(3 * num_words + 3 * vocab_size) * sizeof *words);
   if (words == NULL) {
-    task->has_failed = 1;
+    atomic_store(&task->has_failed, 1);
     return;
   }
   float *scores = (float *)(words + 3 * num_words);
@@ -331,7 +338,7 @@ static void pick_rows(void *context, int64_t begin, int64_t end) {
 int maskwright_pick(const Picks *picks, int num_threads) {
   Task task = {picks, 0};
   run_in_parallel(pick_rows, &task, picks->num_rows, 1, num_threads);
-  return task.has_failed ? -1 : 0;
+  return atomic_load(&task.has_failed) ? -1 : 0;
 }
 
 /* is_number [num_rows]: whether none of the first `vocab_size` logits of a row [num_rows, stride] is NaN. */

@@ -150,9 +150,9 @@ typedef struct {
   void (*add_and_normalize)(const float *hidden, const float *delta, const float *weight, float eps, int64_t width, float *sum, float *out);
   void (*gated)(int activation, const float *gate, const float *up, int64_t width, float *out);
   void (*turn_head)(const float *head, const float *norm, float eps, const float *cosine, const float *sine, int64_t half, int64_t width, float *out);
-  /* All heads of a row to the tokens [first, last), at most PIECE, of its sequence. Of each head out [heads, 2 + head_dim] has the
+  /* All heads of a row to the tokens [first, last), at most PIECE, of its sequence, which ends at `end`. Of each head out [heads, 2 + head_dim] has the
      largest score, the sum of all weights, exp(score - largest), and the sum of values times weights. */
-  void (*attend)(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, float (*weights)[PIECE], float *out);
+  void (*attend)(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t end, float (*weights)[PIECE], float *out);
   /* What a head attends to, of its pieces, each `stride` numbers behind the one before. */
   void (*join)(const float *pieces, int64_t num_pieces, int64_t stride, int64_t head_dim, float *out);
   /* Of logits whose bits are set: the largest, and the sum of exp(logit - most). NaN and infinities count as finite numbers. */
@@ -184,6 +184,9 @@ void maskwright_norm(const float *hidden, const float *delta, const float *weigh
 void maskwright_gate(int activation, const float *inner, int64_t num_rows, int64_t stride, int64_t width, float *out);
 void maskwright_turn(const Turn *turn);
 int maskwright_attend(const Attention *call, int num_threads);
+
+typedef struct Picks Picks; /* what is to be drawn; see pick.c */
+int maskwright_pick(const Picks *picks, int num_threads);
 
 /* The nearest number of e4m3, ties to even, of one that is at most 448. */
 static inline float nearest_float8(float number) {

@@ -94,6 +94,7 @@ def test_longrope_needs_a_number_for_each_pair_of_dimensions():
         ({"rope_type": "longrope", "short_factor": ["a"], "long_factor": [1.0]}, 'rope parameter "short_factor" is .a.'),
         ({"rope_type": "longrope", "short_factor": 1.0, "long_factor": [1.0]}, 'rope parameter "short_factor" is 1.0; it must be a list'),
         ({"partial_rotary_factor": 0.4}, "3 dimensions of a head turn; they do so in pairs"),
+        ({"partial_rotary_factor": 2.0}, "16 dimensions of a head turn, which has 8"),
     ],
 )
 def test_a_rotation_that_nothing_turns_by_is_refused(rope, message):
