@@ -96,6 +96,11 @@ class Grammar(NodeStore):
         self._literals, self._unions, self._by_supply = other._literals.copy(), other._unions.copy(), other._by_supply.copy()
         self._steps, self._characters = other._steps.copy(), other._characters.copy()
 
+    def complete(self) -> None:
+        super().complete()
+        self.memo, self.loops, self.chain_ends = {}, {}, {}
+        self._literals, self._unions, self._by_supply, self._steps, self._characters = {}, {}, {}, {}, {}
+
     # -- leaves -----------------------------------------------------------------------------------------------------
 
     def literal(self, text: bytes | str) -> Node:

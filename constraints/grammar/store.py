@@ -63,6 +63,11 @@ class NodeStore:
         self.rule_names, self.rule_bodies = other.rule_names.copy(), other.rule_bodies.copy()
         self._interned, self._classes, self._wide = other._interned.copy(), other._classes.copy(), other._wide.copy()
 
+    def complete(self) -> None:
+        """Forget by what equal nodes are found, which takes more memory than they do. What is made in spite of that is right, and
+        may be there twice."""
+        self._interned, self._classes, self._wide, self.empties = {}, {}, {}, {}
+
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def kind(self, node: Node) -> Kind:

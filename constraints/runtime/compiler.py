@@ -159,24 +159,17 @@ class Compiler:
 
     def _carry_out(self, compile_: _Compile, source: Source) -> None:
         try:
-            with collection_paused():
-                constraint = self._accounted(source)
+            with collection_paused(), accounted(self.limits):
+                constraint = self._compiled(source)
             compile_.succeed(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
+            if isinstance(error, ConstraintError):
+                let_go(error)
             with self._lock:
                 self._cache.pop(source, None)
             compile_.fail(error)
         else:
             self._evict(keep=source)
-
-    def _accounted(self, source: Source) -> Constraint:
-        """The constraint, within the limits; what is refused holds nothing any more."""
-        try:
-            with accounted(self.limits):
-                return self._compiled(source)
-        except ConstraintError as error:
-            let_go(error)
-            raise
 
     def _compiled(self, source: Source) -> Constraint:
         front_end = front_end_of(source)
@@ -196,6 +189,7 @@ class Compiler:
         settle(automaton)
         if not is_plain_json and automaton.may_grow:
             automaton = steadied(automaton)
+        automaton.grammar.complete()
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: Source) -> None:
@@ -216,11 +210,11 @@ class Compiler:
         found = self._cache.get(source)
         if found is None or found.constraint is None or source in self._counted:  # another thread was faster
             return
+        self._num_uncounted += 1
+        if self._num_uncounted > (len(self._counted) + 1) // RECOUNT:
+            self._num_uncounted, self._num_bytes = 0, sum(each.count() for each in self._counted.values())
         counted = self._counted[source] = _Counted(found.constraint)
         self._num_bytes += counted.num_bytes
-        self._num_uncounted += 1
-        if self._num_uncounted > len(self._counted) // RECOUNT:
-            self._num_uncounted, self._num_bytes = 0, sum(each.count() for each in self._counted.values())
 
     def _forget(self, source: Source) -> bool:
         """Count a constraint no more; whether it was."""

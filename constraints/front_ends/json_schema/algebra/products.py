@@ -11,7 +11,8 @@ from ....base.errors import ConstraintLimit
 from ....grammar.stopwatch import ENTRY_BYTES, check_bytes
 from ..documents.document import Site
 from ..documents.policy import Policy
-from .claims import Conj, Literal, Term, literal_atoms
+from .atoms import literal_atoms
+from .claims import Conj, Literal, Term
 from .sameness import Sameness
 
 FEW = 16  # alternatives not worth a search for superfluous ones

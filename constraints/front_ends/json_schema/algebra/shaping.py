@@ -29,6 +29,7 @@ from ..documents.reading import (
 )
 from ..documents.values import equality_key
 from ..strings.string_shape import Mismatch, StringShape
+from .atoms import literal_atoms
 from .claims import (
     ALL_ATOMS,
     EVERY_INDEX,
@@ -54,7 +55,6 @@ from .claims import (
     Term,
     Unevaluated,
     Within,
-    literal_atoms,
     negated,
 )
 from .clauses import FEW_CLAUSES, Need, settled

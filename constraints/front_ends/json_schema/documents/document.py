@@ -372,6 +372,8 @@ def joined(base: str, reference: str, path: str) -> str:
     """A reference made absolute (RFC 3986), for schemes that Python does not know too. Raises `ConstraintError` for no address."""
     if not reference or reference.startswith("#"):
         return base.partition("#")[0] + reference
+    if not base:
+        return reference
     try:
         scheme = urlsplit(base).scheme
         if scheme in uses_relative or urlsplit(reference).scheme or not base.startswith(scheme + "://"):
