@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Self
+from typing import Final, Self
 
 from ..base.errors import ConstraintError
 from ..base.kinds import UNBOUNDED, Event, Kind, Supply
@@ -52,9 +52,10 @@ from .unordered_members import bag
 
 __all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "Grammar", "Kind", "Node", "Rule", "Supply"]
 
-LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
+LONGEST_LITERAL: Final = 1 << 16  # bytes; neighbouring literals are joined up to this
 
-_LITERAL, _SEQ = map(int, (Kind.LITERAL, Kind.SEQ))  # reading a member is slow
+_LITERAL: Final = int(Kind.LITERAL)  # reading a member is slow
+_SEQ: Final = int(Kind.SEQ)
 
 
 class Grammar(NodeStore):

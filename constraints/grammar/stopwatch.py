@@ -14,14 +14,14 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from typing import Protocol
+from typing import Final, Protocol
 
 from ...foundation.compiled_loops.compile_time import seconds_spent
 from ..base.errors import ConstraintLimit
 
-NODE_BYTES = 200  # of one expression and of what finds it again
-_SECONDS_OF_OBJECT = 3e-7  # to give it back
-ENTRY_BYTES = 250  # of a small tuple or frozen set, kept in a dictionary
+NODE_BYTES: Final = 200  # of one expression and of what finds it again
+_SECONDS_OF_OBJECT: Final = 3e-7  # to give it back
+ENTRY_BYTES: Final = 250  # of a small tuple or frozen set, kept in a dictionary
 
 
 class Spending(Protocol):

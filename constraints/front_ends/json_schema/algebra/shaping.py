@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 from ....base.errors import ConstraintLimit
 from ....grammar.source import Limits
@@ -60,8 +60,8 @@ from .claims import (
 from .clauses import FEW_CLAUSES, Need, settled
 from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape
 
-_LISTING = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
-_LANGUAGES = asserting(Assertion.LANGUAGE)
+_LISTING: Final = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
+_LANGUAGES: Final = asserting(Assertion.LANGUAGE)
 _UNKNOWN: Any = object()
 
 

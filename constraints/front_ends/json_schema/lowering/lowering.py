@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from decimal import Decimal
 from functools import cache, reduce
-from typing import Any
+from typing import Any, Final
 
 from ....base.errors import ConstraintError, ConstraintLimit
 from ....grammar.expression import FAIL, Grammar, Node, Rule
@@ -42,9 +42,9 @@ from .containers import Containers
 from .objects import Objects
 from .plain import PlainContainers
 
-MAX_FLAT = 16  # items or members of a value whose texts are written without ado
-MAX_PROVEN = 40  # claims of one item that are looked at as alternatives, to prove that nothing satisfies them
-MAX_INLINE = 24  # levels of nested values lowered in place
+MAX_FLAT: Final = 16  # items or members of a value whose texts are written without ado
+MAX_PROVEN: Final = 40  # claims of one item that are looked at as alternatives, to prove that nothing satisfies them
+MAX_INLINE: Final = 24  # levels of nested values lowered in place
 
 
 class Lowering:
@@ -456,10 +456,10 @@ class Lowering:
             raise located(error, _path(term), "enum or const") from None
 
 
-_ABOUT = {kind: concerning(kind) for kind in ("string", "array", "object")}
-_BESIDE_TYPE = (ASSERTIONS | APPLICATORS) - {"type"}  # keywords that say something of values
-_OF_CONTAINERS = _ABOUT["array"] | _ABOUT["object"]
-_ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
+_ABOUT: Final = {kind: concerning(kind) for kind in ("string", "array", "object")}
+_BESIDE_TYPE: Final = (ASSERTIONS | APPLICATORS) - {"type"}  # keywords that say something of values
+_OF_CONTAINERS: Final = _ABOUT["array"] | _ABOUT["object"]
+_ORDER: Final = ("null", "boolean", "fraction", "integer", "string", "array", "object")
 
 
 @cache
