@@ -25,7 +25,7 @@ class Membership:
 
     def __init__(self, branches: Branches, shapes: Shapes, strings: Strings, names: Callable[[], Names]) -> None:
         """names: what decides names; it needs all of this itself, so it is asked for when there is something to decide."""
-        self._branches, self._shapes, self._strings, self._names = branches, shapes, strings, names
+        self._branches, self._shapes, self._strings, self.names = branches, shapes, strings, names
         self._matchers: dict[StringShape, Matcher] = {}
 
     def in_conj(self, conj: Conj, value: Any) -> bool:
@@ -81,7 +81,7 @@ class Membership:
         needs = [*shape.needs, *(option for clause in shape.clauses for option in clause)]
         found = dict.fromkeys(needs, 0)
         for name, item in value.items():
-            passed = self._names().passed(name, tests) if tests else frozenset[NameTest]()
+            passed = self.names().passed(name, tests) if tests else frozenset[NameTest]()
             listed = name if name in named else None
             if not self.in_conj(shape.value(listed, passed), item):
                 return False
