@@ -143,8 +143,11 @@ def is_over(started: float, begun: float, seconds: float) -> bool:
 
     started: its processor time when it began; begun: the time on the wall.
     """
+    elapsed = time.monotonic() - begun
+    if elapsed < seconds / 8:  # by then there are not so many objects that giving them back takes the rest
+        return False
     left = seconds - _SECONDS_OF_OBJECT * gc.get_count()[0]  # objects made, as nothing is collected meanwhile
-    if time.monotonic() - begun < left:
+    if elapsed < left:
         return False  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
     return worked() - started > left
 

@@ -221,9 +221,9 @@ class Lowering:
 
     def _lower(self, conj: Conj) -> Node:
         self._check(conj)
-        scalar = self._scalar(conj)
-        if scalar is not None:
-            return self._grammar.label(scalar, conj[0].path)
+        plain = self._plainly(conj)
+        if plain is not None and plain != FAIL:
+            return self._grammar.label(plain, conj[0].path)
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
         self._together.append([conj])
         node = self._grammar.alt(*(self._term(term) for term in self._branches.terms(conj)))
@@ -232,13 +232,17 @@ class Lowering:
             self._causes.append(f"{conj[0].path} admits nothing")
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
 
-    def _scalar(self, conj: Conj) -> Node | None:
-        """The texts of a schema that says of values that they are of one type of scalars, and nothing else, as most do; None of
-        others."""
+    def _plainly(self, conj: Conj) -> Node | None:
+        """The texts of one schema that says little: the type of a scalar, listed strings, or a plain array or object. Most do, and
+        alternatives and shapes of them need not be known. None of all others, and of what admits nothing."""
         site = conj[0] if len(conj) == 1 else None
-        if not isinstance(site, Site) or len(site.active) != len(site.keywords) or not _BESIDE_TYPE.isdisjoint(site.active):
+        if not isinstance(site, Site) or len(site.active) != len(site.keywords):  # what means nothing is remarked on
             return None
-        kind = site.active.get("type")
+        kind, says_more = site.active.get("type"), not _BESIDE_TYPE.isdisjoint(site.active)
+        if kind == "object" or kind == "array":
+            return self._plain_container(conj, site, kind)
+        if says_more:
+            return self._listed(site) if kind is None or kind == "string" else None
         if kind == "string":
             return self._text.string(self._spelled.text.any_body)
         if kind == "integer" or kind == "number":
@@ -246,6 +250,28 @@ class Lowering:
         if kind == "boolean":
             return self._boolean(())
         return self._null(()) if kind == "null" else None
+
+    def _plain_container(self, conj: Conj, site: Site, kind: str) -> Node | None:
+        term: Term = (site,)
+        known = self._typed.get((term, kind))
+        if known is not None:
+            return known
+        opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
+        node = self._plain.object(site) if kind == "object" else self._plain.array(site)
+        self._open = opened
+        if node is not None:
+            self._typed[term, kind] = node
+        return node
+
+    def _listed(self, site: Site) -> Node | None:
+        """The texts of the strings that an `enum` lists; None where it lists other values, or something else is said."""
+        values = site.active.get("enum")
+        if not isinstance(values, list) or not _BESIDE_LIST.isdisjoint(site.active) or len(values) > self._limits.enum_values:
+            return None
+        for value in values:
+            if not isinstance(value, str):
+                return None
+        return self._text.scalars(values, self._limits.digits) if values else None
 
     def _check(self, conj: Conj = ()) -> None:
         """Raise `ConstraintLimit` when nodes, bytes or time are used up. All that may grow passes here, or asks the policy."""
@@ -458,6 +484,7 @@ class Lowering:
 
 _ABOUT: Final = {kind: concerning(kind) for kind in ("string", "array", "object")}
 _BESIDE_TYPE: Final = (ASSERTIONS | APPLICATORS) - {"type"}  # keywords that say something of values
+_BESIDE_LIST: Final = _BESIDE_TYPE - {"enum"}
 _OF_CONTAINERS: Final = _ABOUT["array"] | _ABOUT["object"]
 _ORDER: Final = ("null", "boolean", "fraction", "integer", "string", "array", "object")
 
