@@ -20,7 +20,7 @@ from .growth import steadied
 from .loading import Handover, load, take_over
 from .settling import settle
 
-PAGE_BYTES = 144 << 10  # of the pages that every constraint touches first, measured as growth of the process
+PAGE_BYTES = 108 << 10  # of the pages that every constraint touches first, measured as growth of the process
 RECOUNT = 4  # all are counted again when a quarter of the cache is new since: counting takes 5 us a constraint
 
 
