@@ -45,7 +45,7 @@ STAYS_PYTHON = [
 ]
 NATIVE_BESIDES = [
     *(f"front_ends/json_schema/documents/{name}" for name in ("dialect", "document", "drafts", "forms", "inspection", "keywords")),
-    *(f"front_ends/json_schema/documents/{name}" for name in ("paths", "policy", "reading")),
+    *(f"front_ends/json_schema/documents/{name}" for name in ("nesting", "paths", "policy", "reading", "relaxation")),
     *(f"grammar/{name}" for name in ("cardinality", "copies", "emptiness", "expression", "lowering_cache", "matcher")),
     *(f"grammar/{name}" for name in ("separated_lists", "stopwatch", "store", "unordered_members")),
     "automaton/assembly", "automaton/machine",

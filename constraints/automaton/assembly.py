@@ -184,9 +184,11 @@ def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_
     """Write each body class's set of first bytes into the table `classes`, and where its tables are in the packed vocabulary, if it
     has any."""
     if body_classes:
-        rows = machine.table("classes").reshape(-1, BodyClass.SIZE)
-        rows[:, :SET_WORDS] = [first_bytes(ranges) for ranges in body_classes]
-        rows[:, SET_WORDS] = [shared_vocabulary.tables(ranges) for ranges in body_classes]
+        rows = machine.table("classes")
+        for i, ranges in enumerate(body_classes):
+            start = BodyClass.SIZE * i
+            rows[start : start + SET_WORDS] = first_bytes(ranges)
+            rows[start + SET_WORDS] = shared_vocabulary.tables(ranges)
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:

@@ -310,6 +310,7 @@ _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes
 _CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
 _HASH_SIZES = {"node_hash": _HEADER - 3, "sequence_hash": _HEADER - 2, "state_hash": _HEADER - 1}
 HASHES = tuple(_HASH_SIZES)
+_HASH_WORDS = tuple((FIELDS.index(name), size) for name, size in _HASH_SIZES.items())  # where each begins, its words in use
 _COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
 FAULT_WORD = _HEADER + Counters.PLACES["fault"].at // 4  # of the array: `n` is the first table
 
@@ -369,7 +370,7 @@ class Arena:
     @property
     def words_in_use(self) -> int:
         """Of the tables that grow with what is made."""
-        return sum(words * self.array.item(word) for word, words in _IN_USE)
+        return _words_in_use(self.array)
 
     @property
     def n(self) -> Counters:
@@ -442,13 +443,22 @@ def _used(array: NDArray[np.int32]) -> dict[str, int]:
 
 def _clean(array: NDArray[np.int32]) -> int:
     """Make the array of an arena that nobody uses any more zero again; returns how many words it has touched."""
-    offsets = array[: len(FIELDS)].tolist()
-    if offsets[0] == 0:
+    header = array[:_HEADER].tolist()
+    if header[0] == 0:
         return 0
-    used = _used(array)
-    for name in HASHES:  # the others of fixed size are written before they are read, and always in the same place
-        start = offsets[FIELDS.index(name)]
-        array[start : start + used[name]] = 0
-    array[offsets[_CLEARED] : int(array[len(FIELDS)])] = 0
+    touched = _words_in_use(array)
+    ranges = [(header[begin], header[begin] + header[size]) for begin, size in _HASH_WORDS]
+    ranges.append((header[_CLEARED], header[len(FIELDS)]))
+    for start, end in ranges:  # the others of fixed size are written before they are read, and always in the same place
+        array[start:end] = 0
+        touched += end - start
     array[: _HEADER + Counters.SIZE] = 0
-    return sum(used.values())
+    return touched
+
+
+def _words_in_use(array: NDArray[np.int32]) -> int:
+    """Of the tables that grow with what is made."""
+    touched = 0
+    for word, words in _IN_USE:
+        touched += words * array.item(word)
+    return touched

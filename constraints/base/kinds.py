@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 KEYS_APART = 3  # a colon, a value, a comma
-UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
+UNBOUNDED: Final = -1  # the `high` of a repetition without bound, as stored in the arena
 MOST = 1 << 28  # of anything that is counted: no text has more, so larger bounds mean the same as this one
 NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
 NO_TOTAL = 1 << 60  # the same for totals: more than any sum of NO_BOUNDs

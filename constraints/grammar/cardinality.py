@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from .expression import Node
 from .matcher import Position, Steps
 
-MAX_POSITIONS = 300  # looked at, unless told otherwise; beyond them an expression counts as endless
-MAX_LAYERS = 400  # bytes of a string; an expression whose count grows so slowly counts as endless
+MAX_POSITIONS: Final = 300  # looked at, unless told otherwise; beyond them an expression counts as endless
+MAX_LAYERS: Final = 400  # bytes of a string; an expression whose count grows so slowly counts as endless
 
 
 def count_words(steps: Steps, node: Node, limit: int, positions: int = MAX_POSITIONS) -> int:

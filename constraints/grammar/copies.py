@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..base.kinds import UNBOUNDED, Kind
 from .store import Node, NodeStore
 
-_MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
-_REPEAT = int(Kind.REPEAT)  # reading a member is slow
+_MOST_COPIES: Final = 1 << 30  # that a repetition of a repetition is written with
+_REPEAT: Final = int(Kind.REPEAT)  # reading a member is slow
 
 
 def repeated(store: NodeStore, body: Node, low: int, high: int | None) -> Node:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..base.kinds import Kind
 from ..numba_support.divisors import COUNTS
 from .store import Node, NodeStore
 
-_SEQ, _READ = int(Kind.SEQ), (int(Kind.CLASS), int(Kind.LITERAL))  # reading a member is slow
+_SEQ: Final = int(Kind.SEQ)  # reading a member is slow
+_READ: Final = (int(Kind.CLASS), int(Kind.LITERAL))
 
 
 def shows_empty(store: NodeStore, node: Node) -> bool:

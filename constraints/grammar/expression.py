@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Self
+from typing import Final, Self
 
 from ..base.errors import ConstraintError
 from ..base.kinds import UNBOUNDED, Event, Kind, Supply
@@ -52,9 +52,10 @@ from .unordered_members import bag
 
 __all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "Grammar", "Kind", "Node", "Rule", "Supply"]
 
-LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
+LONGEST_LITERAL: Final = 1 << 16  # bytes; neighbouring literals are joined up to this
 
-_LITERAL, _SEQ = map(int, (Kind.LITERAL, Kind.SEQ))  # reading a member is slow
+_LITERAL: Final = int(Kind.LITERAL)  # reading a member is slow
+_SEQ: Final = int(Kind.SEQ)
 
 
 class Grammar(NodeStore):
@@ -95,6 +96,11 @@ class Grammar(NodeStore):
         self.memo, self.loops, self.chain_ends = other.memo.copy(), other.loops.copy(), other.chain_ends.copy()
         self._literals, self._unions, self._by_supply = other._literals.copy(), other._unions.copy(), other._by_supply.copy()
         self._steps, self._characters = other._steps.copy(), other._characters.copy()
+
+    def complete(self) -> None:
+        super().complete()
+        self.memo, self.loops, self.chain_ends = {}, {}, {}
+        self._literals, self._unions, self._by_supply, self._steps, self._characters = {}, {}, {}, {}, {}
 
     # -- leaves -----------------------------------------------------------------------------------------------------
 

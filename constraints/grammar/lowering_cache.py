@@ -6,13 +6,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Final
 
 from .expression import EMPTY, FAIL, Event, Grammar, Kind, Node
 from .recursion import children
 
-_MAX_NODES, _MAX_KEPT = 2_000, 50_000  # of one expression, and of all that are kept (about 150 bytes a node)
-_BINARY, _UNARY = (Kind.SEQ, Kind.BOTH), (Kind.NEGATE, Kind.REPEAT)
+_MAX_NODES: Final = 2_000  # of one expression
+_MAX_KEPT: Final = 50_000  # of all that are kept (about 150 bytes a node)
+_BINARY: Final = (Kind.SEQ, Kind.BOTH)
+_UNARY: Final = (Kind.NEGATE, Kind.REPEAT)
 Step = tuple[Kind, Any, Any, Any]  # operands are steps by their number
 
 
@@ -61,7 +63,7 @@ def _room(steps: list[Step] | None) -> int:
     return max(1, len(steps or ()))
 
 
-LOWERING_CACHE = LoweringCache()  # of the process
+LOWERING_CACHE: Final = LoweringCache()  # of the process
 
 
 def shape_of(grammar: Grammar, root: Node) -> Hashable | None:
@@ -106,7 +108,7 @@ def _steps(grammar: Grammar, root: Node) -> list[Step]:
     return steps
 
 
-_KEPT = frozenset({Kind.FAIL, Kind.EMPTY, Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT, Kind.BOTH, Kind.NEGATE})
+_KEPT: Final = frozenset({Kind.FAIL, Kind.EMPTY, Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT, Kind.BOTH, Kind.NEGATE})
 
 
 def _made(grammar: Grammar, steps: list[Step]) -> Node:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from .expression import EMPTY, Grammar, Kind, Node
 from .reference import Continuation, Part, Unfolding
@@ -15,7 +16,7 @@ from .stopwatch import look
 
 Position = int  # a set of continuations
 _NOWHERE: Position = 0
-_END = 0  # the continuation with nothing to come
+_END: Final = 0  # the continuation with nothing to come
 
 
 class Steps(Unfolding[Position]):

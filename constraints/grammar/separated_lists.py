@@ -6,7 +6,7 @@ A *chain* has parts that differ, some of which may be left out; a *loop* has one
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..base.kinds import UNBOUNDED, Kind
 from .stopwatch import look
@@ -15,7 +15,10 @@ from .store import EMPTY, FAIL, Node
 if TYPE_CHECKING:
     from .expression import Grammar
 
-_ALT, _LITERAL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.LITERAL, Kind.REPEAT, Kind.SEQ))  # reading a member is slow
+_ALT: Final = int(Kind.ALT)  # reading a member is slow
+_LITERAL: Final = int(Kind.LITERAL)
+_REPEAT: Final = int(Kind.REPEAT)
+_SEQ: Final = int(Kind.SEQ)
 
 
 def loop(grammar: Grammar, part: Node, gap: Node, separator: Node, end: Node) -> tuple[Node, Node]:

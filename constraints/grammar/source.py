@@ -30,6 +30,10 @@ class Limits:
     search_states: int = 50_000  # of the automaton of one intersection, or of a part of it; and a hundred times as many distances
     search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
 
+    def __hash__(self) -> int:
+        """Of a few, since all take longer than what is looked up by them: limits that differ mostly differ in these."""
+        return hash((self.seconds, self.bytes, self.nodes, self.states))
+
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:

@@ -14,14 +14,14 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from typing import Protocol
+from typing import Final, Protocol
 
 from ...foundation.compiled_loops.compile_time import seconds_spent
 from ..base.errors import ConstraintLimit
 
-NODE_BYTES = 200  # of one expression and of what finds it again
-_SECONDS_OF_OBJECT = 3e-7  # to give it back
-ENTRY_BYTES = 250  # of a small tuple or frozen set, kept in a dictionary
+NODE_BYTES: Final = 200  # of one expression and of what finds it again
+_SECONDS_OF_OBJECT: Final = 3e-7  # to give it back
+ENTRY_BYTES: Final = 250  # of a small tuple or frozen set, kept in a dictionary
 
 
 class Spending(Protocol):
@@ -143,8 +143,11 @@ def is_over(started: float, begun: float, seconds: float) -> bool:
 
     started: its processor time when it began; begun: the time on the wall.
     """
+    elapsed = time.monotonic() - begun
+    if elapsed < seconds / 8:  # by then there are not so many objects that giving them back takes the rest
+        return False
     left = seconds - _SECONDS_OF_OBJECT * gc.get_count()[0]  # objects made, as nothing is collected meanwhile
-    if time.monotonic() - begun < left:
+    if elapsed < left:
         return False  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
     return worked() - started > left
 

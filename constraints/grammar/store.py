@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from typing import NewType, Self
+from typing import Final, NewType, Self
 
 from ..base.ids import NodeId
 from ..base.kinds import ONLY_PLANNED, CoverRow, Event, Kind, Supply
@@ -20,10 +20,13 @@ Node = NodeId
 Rule = NewType("Rule", int)
 Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
-FAIL, EMPTY = Node(0), Node(1)
-_BETWEEN_LOOKS = 1023  # nodes, a few milliseconds
-_KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
-_ALT, _CALL, _CLASS = map(int, (Kind.ALT, Kind.CALL, Kind.CLASS))  # reading a member is slow too
+FAIL: Final[Node] = 0  # type: ignore[assignment]  # machine code has it as a number then, and looks nothing up
+EMPTY: Final[Node] = 1  # type: ignore[assignment]
+_BETWEEN_LOOKS: Final = 1023  # nodes, a few milliseconds
+_KINDS: Final = tuple(Kind)  # by value; calling the enumeration is ten times slower
+_ALT: Final = int(Kind.ALT)  # reading a member is slow too
+_CALL: Final = int(Kind.CALL)
+_CLASS: Final = int(Kind.CLASS)
 
 
 class NodeStore:
@@ -62,6 +65,11 @@ class NodeStore:
         self.events, self.empties = other.events.copy(), other.empties.copy()
         self.rule_names, self.rule_bodies = other.rule_names.copy(), other.rule_bodies.copy()
         self._interned, self._classes, self._wide = other._interned.copy(), other._classes.copy(), other._wide.copy()
+
+    def complete(self) -> None:
+        """Forget by what equal nodes are found, which takes more memory than they do. What is made in spite of that is right, and
+        may be there twice."""
+        self._interned, self._classes, self._wide, self.empties = {}, {}, {}, {}
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ their bounds are the tightest that say the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ..base.errors import ConstraintError
 from ..base.kinds import MOST, NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
@@ -14,7 +15,9 @@ from .copies import repeated
 from .emptiness import shows_empty
 from .store import EMPTY, FAIL, Node, NodeStore
 
-_BAG, _REPEAT, _TALLY = map(int, (Kind.BAG, Kind.REPEAT, Kind.TALLY))  # reading a member is slow
+_BAG: Final = int(Kind.BAG)  # reading a member is slow
+_REPEAT: Final = int(Kind.REPEAT)
+_TALLY: Final = int(Kind.TALLY)
 
 
 def bag(store: NodeStore, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:

@@ -166,12 +166,13 @@ def _layout(rows: int, words: int, num_tokens: int) -> tuple[list[int], int]:
 def _clean(region: NDArray[np.int32]) -> int:
     """Make zero what has to be zero in a region before it is used again, the hash tables. Returns how many words were
     touched, rows aside that are few."""
-    if region[Region.WORDS] == 0:
+    header = region[:_HEADER].tolist()
+    if header[Region.WORDS] == 0:
         return 0
-    count, words, start, end = (int(region[k]) for k in (Region.COUNT, Region.WORDS, Region.INDEX, Region.RECIPES))
-    region[start:end] = 0
+    end = header[Region.RECIPES]
+    region[header[Region.INDEX] : end] = 0
     region[:_HEADER] = 0
-    return end + count * words
+    return int(end + header[Region.COUNT] * header[Region.WORDS])
 
 
 @inner

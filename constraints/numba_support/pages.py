@@ -27,6 +27,7 @@ _MAPPED_AT_ONCE = 4  # regions: to map one takes 50 us, and no longer for severa
 Region = tuple[mmap.mmap, int]  # what was mapped, and the byte where the region begins
 _kept: dict[tuple[int, Hashable], list[Region]] = {}
 _untouched: dict[int, list[Region]] = {}  # mapped beside others of this size, and not handed out yet
+_HAS_ADVICE = hasattr(mmap, "MADV_NOHUGEPAGE")
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
 
 
@@ -49,7 +50,7 @@ def reserved(num_words: int, clean: Clean, layout: Hashable, in_huge_pages: bool
     layout: what lies where in the array, and in what pages. Memory is used again only for the same layout, so that what
     `clean` leaves alone is found where it does no harm.
     """
-    if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
+    if num_words < _SMALL or not _HAS_ADVICE:
         return np.zeros(num_words, np.int32)
     pages, start = region = _take(_bytes_for(num_words), layout, in_huge_pages)
     owner = _Owner(num_words, np.int32, pages, start)

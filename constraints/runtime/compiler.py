@@ -20,7 +20,7 @@ from .growth import steadied
 from .loading import Handover, load, take_over
 from .settling import settle
 
-PAGE_BYTES = 144 << 10  # of the pages that every constraint touches first, measured as growth of the process
+PAGE_BYTES = 108 << 10  # of the pages that every constraint touches first, measured as growth of the process
 RECOUNT = 4  # all are counted again when a quarter of the cache is new since: counting takes 5 us a constraint
 
 
@@ -167,24 +167,17 @@ class Compiler:
 
     def _carry_out(self, compile_: _Compile, source: Source) -> None:
         try:
-            with collection_paused():
-                constraint = self._accounted(source)
+            with collection_paused(), accounted(self.limits):
+                constraint = self._compiled(source)
             compile_.succeed(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
+            if isinstance(error, ConstraintError):
+                let_go(error)
             with self._lock:
                 self._cache.pop(source, None)
             compile_.fail(error)
         else:
             self._evict(keep=source)
-
-    def _accounted(self, source: Source) -> Constraint:
-        """The constraint, within the limits; what is refused holds nothing any more."""
-        try:
-            with accounted(self.limits):
-                return self._compiled(source)
-        except ConstraintError as error:
-            let_go(error)
-            raise
 
     def _compiled(self, source: Source) -> Constraint:
         front_end = front_end_of(source)
@@ -204,6 +197,7 @@ class Compiler:
         settle(automaton)
         if not is_plain_json and automaton.may_grow:
             automaton = steadied(automaton)
+        automaton.grammar.complete()
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: Source) -> None:
@@ -224,11 +218,11 @@ class Compiler:
         found = self._cache.get(source)
         if found is None or found.constraint is None or source in self._counted:  # another thread was faster
             return
+        self._num_uncounted += 1
+        if self._num_uncounted > (len(self._counted) + 1) // RECOUNT:
+            self._num_uncounted, self._num_bytes = 0, sum(each.count() for each in self._counted.values())
         counted = self._counted[source] = _Counted(found.constraint)
         self._num_bytes += counted.num_bytes
-        self._num_uncounted += 1
-        if self._num_uncounted > len(self._counted) // RECOUNT:
-            self._num_uncounted, self._num_bytes = 0, sum(each.count() for each in self._counted.values())
 
     def _forget(self, source: Source) -> bool:
         """Count a constraint no more; whether it was."""

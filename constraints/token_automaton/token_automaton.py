@@ -42,6 +42,8 @@ Told = TypeVar("Told")
 State = StateId
 Trie = TokenTrie | SubTrie
 _ROWS = "rows"  # among the tables of `found`
+_OPENING = (Event.KEY_OPEN, Event.ARRAY_OPEN)
+_OPENING_BITS = sum(1 << event for event in _OPENING)
 EVERY_BYTE = SubTrie(  # a trie of 256 tokens
     byte=np.arange(256, dtype=np.uint8),
     depth=np.ones(256, np.int32),
@@ -111,8 +113,8 @@ class TokenAutomaton:
         `ConstraintError` when nothing satisfies the constraint."""
         self.grammar, self.root, self.shared_vocabulary, self.limits = grammar, root, shared_vocabulary, limits
         units = repeated_units(grammar)
-        self._body_classes = sorted({grammar.units[characters] for characters in units.values()})
-        self.rows = MaskRows(shared_vocabulary.words, shared_vocabulary.trie.order.size)  # another object after `drop_rows`
+        self._body_classes = sorted(set(map(grammar.units.__getitem__, units.values())))
+        self.rows: MaskRows = shared_vocabulary.spare(_empty_rows)  # another object after `drop_rows`
         if found is None:
             self._machine = assemble(grammar, root, units, self._body_classes, shared_vocabulary, limits)
         else:
@@ -277,7 +279,7 @@ class TokenAutomaton:
         valid, and so do masks that were handed out before."""
         if self.rows.nbytes <= self.limits.row_bytes:
             return False
-        self.rows = MaskRows(self.shared_vocabulary.words, self.shared_vocabulary.trie.order.size)
+        self.rows = _empty_rows(self.shared_vocabulary)
         self._machine.states("row")[: self.num_states + 1] = 0
         return True
 
@@ -301,10 +303,9 @@ class TokenAutomaton:
         Parts that no text uses do not count, such as the grammar of any JSON value that a front end has written down
         beside the rest.
         """
-        opening = (Event.KEY_OPEN, Event.ARRAY_OPEN)
-        if self.grammar.events.isdisjoint(opening):
+        if self.grammar.events.isdisjoint(_OPENING):
             return False
-        return bool(self._machine.call(shortest_completion.reaches_event, self.root, sum(1 << event for event in opening)))
+        return bool(self._machine.call(shortest_completion.reaches_event, self.root, _OPENING_BITS))
 
     @cached_property
     def empty_memory(self) -> RegisterId:
@@ -392,6 +393,8 @@ class TokenAutomaton:
 
     def check_spelling(self) -> None:
         """Raises ConstraintError where the vocabulary cannot spell what the constraint needs."""
+        if self._spells_every_byte and self.cost(self.start) < INFINITE:
+            return
         missing = self.unspellable_byte()
         if missing is not None:
             raise ConstraintError(
@@ -487,3 +490,7 @@ class TokenAutomaton:
     @property
     def nbytes(self) -> int:
         return self._machine.nbytes + self.rows.nbytes
+
+
+def _empty_rows(shared_vocabulary: SharedVocabulary) -> MaskRows:
+    return MaskRows(shared_vocabulary.words, shared_vocabulary.trie.order.size)

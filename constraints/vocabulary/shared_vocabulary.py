@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..base.ids import Place
+from ..base.spares import Spares
 from ..base.utf8 import Ranges, intersect, invert, normalize
 from . import stored_tables
 from .char_class_tables import BodyClass, Exits
@@ -17,6 +19,7 @@ from .packed_vocabulary import PackedVocabulary
 from .trie import TokenTrie
 from .vocabulary import TOKEN_OPEN, Vocabulary
 
+T = TypeVar("T")
 JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
 JSON_SPACE: Ranges = normalize([(0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)])  # may stand between the tokens of JSON
 LINE_CHARACTERS: Ranges = intersect(JSON_CHARACTERS, invert(((0x2028, 0x2029),)))  # those that `.` of ECMA-262 matches
@@ -37,6 +40,7 @@ class SharedVocabulary:
         self._of_thread = threading.local()
         self._walked: dict[Ranges, int] = {}
         self._has_character: dict[Ranges, bool] = {}
+        self._spares: dict[object, Spares[SharedVocabulary, Any]] = {}  # by what makes them
         path = stored_tables.path_of(vocabulary)
         kept = None if path is None else stored_tables.read(path, vocabulary)
         if kept is None:
@@ -56,6 +60,14 @@ class SharedVocabulary:
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
         self.packed_vocabulary.tell_strings(self.tables(JSON_CHARACTERS), self.tables(LINE_CHARACTERS))
         return stored_tables.Tables(self.trie, self.packed_vocabulary, self._bodies, self._offsets)
+
+    def spare(self, make: Callable[[SharedVocabulary], T]) -> T:
+        """A value that `make` has made for this vocabulary, and nobody else has; a few are made at a time."""
+        spares = self._spares.get(make)
+        if spares is None:
+            spares = self._spares.setdefault(make, Spares(make))
+        made: T = spares.take(self)
+        return made
 
     @property
     def unsettled_room(self) -> NDArray[np.int32]:

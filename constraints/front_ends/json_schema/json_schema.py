@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache, partial
 from math import inf
@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from ...base.spares import Spares
 from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
 from ...grammar.stopwatch import accounted, work_on
@@ -21,9 +22,10 @@ from ..numbers.numbers import number_node
 from .clashes import clash
 from .documents.document import Library, Site
 from .documents.keyword_table import KEYWORDS
+from .documents.nesting import depth_of
 from .documents.policy import Policy, too_deep
-from .documents.relaxation import Relaxation
-from .documents.values import depth_of, dump_json, parse_json, plain_value
+from .documents.relaxation import NOTHING_DROPPED, Relaxation
+from .documents.values import dump_json, parse_json, plain_value
 from .lowering.lowering import Lowering
 from .places import SchemaPlaces
 from .strings.any_spelling import AnySpelling
@@ -84,6 +86,10 @@ class JsonSchema(FrontEnd):
             object.__setattr__(self, "schema", _dumped(self._value))
         object.__setattr__(self, "resources", _texts_of(self.resources) if self.resources else ())
 
+    def __hash__(self) -> int:
+        """That of the text, which is computed once: sources that differ mostly differ in it."""
+        return hash(self.schema)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as text, however deep the value is."""
         return JsonSchema, tuple(getattr(self, each.name) for each in fields(self) if each.init)
@@ -102,7 +108,7 @@ class JsonSchema(FrontEnd):
         """A grammar that begins with what most schemas need: the characters of strings, numbers without bounds, any
         value."""
         whitespace = self.whitespace if self.whitespace in WHITESPACES else "compact"
-        return Grammar.after(_common_parts(limits, whitespace, self.property_order == "declared"))
+        return _grammars(limits, whitespace, self.property_order == "declared")()
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""
@@ -114,18 +120,20 @@ class JsonSchema(FrontEnd):
 
     def root(self, limits: Limits) -> Site:
         """The schema as a whole, with its resources in reach. Raises `ConstraintError` for an unknown draft."""
-        relaxation = _relaxation(self, limits) if self.on_unsupported == "relax" else Relaxation()
-        return self._root(limits, relaxation)
+        return self._root(limits, _relaxation(self, limits) if self.on_unsupported == "relax" else NOTHING_DROPPED)
 
     def _root(self, limits: Limits, relaxation: Relaxation) -> Site:
-        library = Library(dict(self.resources), lambda text: self._parsed(text, limits), relaxation.dropped)
+        library = Library(dict(self.resources), partial(self._parsed, limits), relaxation.dropped)
         return library.root(self.schema, self.draft)
 
-    def _parsed(self, text: str, limits: Limits) -> Any:
-        return _parse(text, limits, *([self._value] if text is self.schema else []))
-
-    def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
-        return (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
+    def _parsed(self, limits: Limits, text: str) -> Any:
+        """The JSON value of a text, which is known already of the schema itself."""
+        if len(text) > limits.source_bytes:
+            raise ConstraintLimit(f"{len(text)} characters", limit="source_bytes", value=limits.source_bytes)
+        schema = self._value if text is self.schema else parse_json(text)
+        if (depth := depth_of(schema)) > limits.nesting:
+            raise ConstraintLimit(f"{depth} levels of nesting", limit="nesting", value=limits.nesting)
+        return schema
 
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         end = monotonic() + limits.seconds
@@ -155,7 +163,7 @@ class JsonSchema(FrontEnd):
             other = replace(self, schema=schema, resources=dict(self.resources))
             grammar = other.new_grammar(limits)
             lowering = other._lowering(grammar, limits, Policy(grammar, False, end - monotonic()))
-            return lowering.whole(other._root(limits, Relaxation())) == FAIL
+            return lowering.whole(other._root(limits, NOTHING_DROPPED)) == FAIL
         except (ConstraintError, RecursionError):
             return False
 
@@ -165,8 +173,9 @@ class JsonSchema(FrontEnd):
 
     def _lowering(self, grammar: Grammar, limits: Limits, policy: Policy) -> Lowering:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
+        text = (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
         return Lowering(
-            grammar, limits, policy, self._text(grammar, limits),
+            grammar, limits, policy, text,
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
         )  # fmt: skip
 
@@ -213,12 +222,13 @@ def _relaxation(schema: JsonSchema, limits: Limits) -> Relaxation:
 
 
 @cache
-def _common_parts(limits: Limits, whitespace: str, is_ordered: bool) -> Grammar:
+def _grammars(limits: Limits, whitespace: str, is_ordered: bool) -> Callable[[], Grammar]:
+    """Gives new grammars that hold what most schemas need."""
     grammar = Grammar()
     text = JsonText(grammar, whitespace, limits)
     number_node(grammar, integer=True, digits=limits.digits)
     Lowering(grammar, limits, Policy(grammar, tells_all=False), text, assert_formats=True, is_ordered=is_ordered).node(())
-    return grammar
+    return partial(Spares(Grammar.after).take, grammar)
 
 
 def _unknown_option(option: str, value: object, known: tuple[str, ...]) -> ConstraintError:
@@ -252,13 +262,3 @@ def _dumped(value: Any) -> str:
         return dump_json(value)
     except RecursionError:
         raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
-
-
-def _parse(text: str, limits: Limits, *known: Any) -> Any:
-    """The JSON value of a text, unless it is known already."""
-    if len(text) > limits.source_bytes:
-        raise ConstraintLimit(f"{len(text)} characters", limit="source_bytes", value=limits.source_bytes)
-    schema = known[0] if known else parse_json(text)
-    if (depth := depth_of(schema)) > limits.nesting:
-        raise ConstraintLimit(f"{depth} levels of nesting", limit="nesting", value=limits.nesting)
-    return schema

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...base.errors import ConstraintError
-from .algebra.claims import type_atoms
+from .algebra.atoms import type_atoms
 from .algebra.parts import Parts, condition
 from .documents.document import Site
 from .documents.keywords import in_force

@@ -18,7 +18,8 @@ from ...base.errors import ConstraintError, ConstraintLimit
 from ...grammar.source import Limits
 from ..cfg.ebnf import Ebnf
 from ..cfg.lark_grammar import Lark
-from ..json_schema.documents.values import depth_of, parse_json
+from ..json_schema.documents.nesting import depth_of
+from ..json_schema.documents.values import parse_json
 from ..json_schema.json_schema import JsonSchema
 from ..regex.choice import Choice
 from ..regex.regex import Regex

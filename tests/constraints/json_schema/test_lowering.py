@@ -172,3 +172,25 @@ def test_what_a_lookahead_has_refused_is_dead_at_once(pattern: str) -> None:
     assert not mask[refused // 32] >> refused % 32 & 1
     assert mask[ord("c") // 32] >> ord("c") % 32 & 1
     assert constraint.accepts(b"a.b") and not constraint.accepts(b"a://b.c")
+
+
+@pytest.mark.parametrize("escapes", ["json", "any"])
+@pytest.mark.parametrize("kind", ["string", "integer", "number", "boolean", "null"])
+def test_scalars_without_conditions_are_the_nodes_of_the_long_way(kind: str, escapes: str) -> None:
+    """The long way is taken where a keyword stands beside the type, even one that says nothing of such values."""
+    limits = Limits()
+    short, long = ({"type": kind}, {"type": kind, "maxItems": 1})
+    grammar = JsonSchema(short, escapes=escapes).new_grammar(limits)
+    found = [JsonSchema(schema, escapes=escapes).lower(grammar, limits) for schema in (short, long)]
+    assert found[0] == found[1]
+
+
+def test_what_is_made_in_a_complete_grammar_is_right() -> None:
+    whole = JsonSchema({"type": "object", "properties": {"a": {"enum": ["x", 1]}}, "required": ["a"]}, whitespace="compact")
+    grammar = whole.new_grammar(Limits())
+    root, size = whole.lower(grammar, Limits()), len(grammar)
+    grammar.complete()
+    assert Reference(grammar, root).accepts(b'{"a":"x"}') and not Reference(grammar, root).accepts(b'{"a":2}')
+    again = whole.lower(grammar, Limits())
+    assert len(grammar) > size, "nothing is found again"
+    assert Reference(grammar, again).accepts(b'{"a":1}') and not Reference(grammar, again).accepts(b"{}")

@@ -61,15 +61,24 @@ class Branches:
         self._policy, self._parts = policy, Parts(policy)
         self._sameness = Sameness(self._parts, numbering)
         self._products = Products(policy, self._sameness, is_void)
-        self._conditions = Conditions(self._parts, self._sameness.conj)
-        self._closed = ClosedBranches(self._parts, self._conditions, self._sameness.conj)
-        self._annotations = Annotations(self, self._parts, self._products)
-        self._exclusions = Exclusions(policy, self, self._parts, self._products, are_apart, cases)
+        self._are_apart, self._cases = are_apart, cases
+        self._combinations: _Combinations | None = None  # made when they are first asked for: many schemas have none
         self.conj, self.is_contradiction = self._sameness.conj, self._sameness.is_contradiction
         self._of_conj: dict[Conj, list[Term]] = {}
         self._pending: dict[Conj, list[Term]] = {}
         self._of_claim: dict[tuple[Claim, bool], list[Term]] = {}
         self._open: set[tuple[Site, str]] = set()  # on the way down: a reference to one of them has no meaning
+
+    @property
+    def _combined(self) -> _Combinations:
+        if self._combinations is None:
+            conditions = Conditions(self._parts, self._sameness.conj)
+            self._combinations = _Combinations(
+                conditions, ClosedBranches(self._parts, conditions, self._sameness.conj),
+                Annotations(self, self._parts, self._products),
+                Exclusions(self._policy, self, self._parts, self._products, self._are_apart, self._cases),
+            )  # fmt: skip
+        return self._combinations
 
     def terms(self, conj: Conj) -> list[Term]:
         """The alternatives of a conjunction; none when nothing satisfies it."""
@@ -87,9 +96,9 @@ class Branches:
         while open_terms:
             current = open_terms.pop()
             if any(isinstance(literal, Exclusive) for literal in current):
-                open_terms += self._exclusions.settled(current)[::-1]
+                open_terms += self._combined.exclusions.settled(current)[::-1]
                 continue
-            spelled = self._conditions.spelled_out(current)
+            spelled = self._combined.conditions.spelled_out(current)
             if not spelled:
                 done.append(current)
                 continue
@@ -167,7 +176,7 @@ class Branches:
         if APPLICATORS.isdisjoint(site.active):
             return [own(site)]
         if wanted := unevaluated_of(site):
-            branches = self._annotations.of(site)
+            branches = self._combined.annotations.of(site)
             terms = [term + tuple(Unevaluated(site, each, seen) for each in wanted) for term, seen in branches]
             return self._products.joined([terms], (site,))
         groups: list[list[Term]] = [[own(site)], *(self.holds(part) for part in self._parts.subschemas(site, "allOf"))]
@@ -178,9 +187,9 @@ class Branches:
 
     def told(self, site: Site, keyword: str) -> list[Term]:
         """What a keyword asks for: as one condition where that is shorter, else as alternatives."""
-        if keyword == "oneOf" and (closed := self._closed.of(site)) is not None:
+        if keyword == "oneOf" and (closed := self._combined.closed.of(site)) is not None:
             return [closed]
-        found = self._conditions.of(site, keyword)
+        found = self._combined.conditions.of(site, keyword)
         return [(found,)] if found is not None else self._alternatives(site, keyword)
 
     def _alternatives(self, site: Site, keyword: str, dependent: str | None = None) -> list[Term]:
@@ -222,7 +231,7 @@ class Branches:
         """What the presence of a key asks for."""
         if isinstance(dependent, list):
             return [implied_keys(name, dependent)]
-        found = self._conditions.of_dependent(name, dependent)
+        found = self._combined.conditions.of_dependent(name, dependent)
         return [(found,)] if found is not None else implied(name, self.holds(dependent))
 
     def _optional(self, site: Site | None, holds: bool) -> list[Term]:
@@ -258,7 +267,7 @@ class Branches:
             )
             groups.append(self._products.joined([[present], with_clause(missing)], (site,)))
         for keyword in unevaluated_of(site):
-            branches = self._annotations.of(site)
+            branches = self._combined.annotations.of(site)
             groups.append([(*term, Unevaluated(site, keyword, seen, holds=False)) for term, seen in branches])
         return with_clause(union(groups))
 
@@ -274,6 +283,15 @@ class Branches:
         pairs = ((a, b) for i, a in enumerate(parts) for b in parts[:i])
         two = (self._products.joined([self.holds(a), self.holds(b)], (site,)) for a, b in pairs)
         return union([self._none_of(site, "oneOf"), *two])
+
+
+class _Combinations:
+    """What is asked about schemas that apply others to the value itself."""
+
+    def __init__(
+        self, conditions: Conditions, closed: ClosedBranches, annotations: Annotations, exclusions: Exclusions
+    ) -> None:  # fmt: skip
+        self.conditions, self.closed, self.annotations, self.exclusions = conditions, closed, annotations, exclusions
 
 
 class _Entered:

@@ -421,16 +421,3 @@ def _options(term: Term) -> tuple[Count, ...]:
     if not isinstance(literal, Count) or not literal.strict or literal.kind != "object":
         return ()
     return (literal,) if (literal.low, literal.high) in ((1, None), (0, 0)) else ()
-
-
-def literal_atoms(literal: Literal) -> frozenset[str]:
-    """The atoms that a value may be of for a literal to hold."""
-    return type_atoms(literal) if isinstance(literal, Site) else literal.atoms
-
-
-def type_atoms(site: Site) -> frozenset[str]:
-    """The atoms that the `type` of a site leaves."""
-    value = site.active.get("type")
-    if value is None:
-        return ALL_ATOMS
-    return TYPES[value] if isinstance(value, str) else frozenset().union(*(TYPES[name] for name in value))

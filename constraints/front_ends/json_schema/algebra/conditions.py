@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES
@@ -14,12 +15,12 @@ from .formulas import all_of, any_of, facts, is_clause, negation, one_of, ways
 from .parts import Parts, condition
 from .products import FEW
 
-_MEANINGFUL = ASSERTIONS | APPLICATORS
-_READ = frozenset((
+_MEANINGFUL: Final = ASSERTIONS | APPLICATORS
+_READ: Final = frozenset((
     *REFERENCES, "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentRequired", "dependentSchemas",
     "type", "required", "properties", "additionalProperties", "minProperties", "maxProperties",
 ))  # fmt: skip
-_DEEPEST = 120  # schemas inside one another that are read
+_DEEPEST: Final = 120  # schemas inside one another that are read
 
 Reading = tuple[Formula, bool]  # what a schema says of the members of an object, and whether all other values satisfy it
 _HOLDS: Reading = (True, True)

@@ -82,7 +82,7 @@ class Discriminators:
                 return None
             shape = self._shapes.object(term)
             tests = shape.tests
-            passed = self._membership.names.passed(name, tests) if tests else frozenset()
+            passed = self._membership.names().passed(name, tests) if tests else frozenset()
             for each in self._branches.pending_terms(shape.value(name, passed)):
                 values = self._shapes.values(each)
                 if values is None:

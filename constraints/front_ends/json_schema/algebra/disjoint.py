@@ -123,7 +123,7 @@ class Disjointness:
 
     def _member(self, shape: ObjectShape, name: str) -> Conj:
         tests = shape.tests
-        return shape.value(name, self._membership.names.passed(name, tests) if tests else frozenset())
+        return shape.value(name, self._membership.names().passed(name, tests) if tests else frozenset())
 
     def _conjs(self, a: Conj, b: Conj, depth: int) -> bool:
         if depth >= _MAX_DEPTH:

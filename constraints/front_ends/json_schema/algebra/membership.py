@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from ....grammar.expression import Grammar
 from ....grammar.matcher import Matcher
 from ..documents.values import atom_of, equality_key, is_integral
 from ..strings.string_shape import StringShape
 from ..strings.strings import Strings
 from .branches import Branches
-from .claims import AtLeast, Conj, Fact, Term
+from .claims import AtLeast, Conj, Fact, NameTest, Term
 from .clauses import Need
 from .formulas import is_true
 from .names import Names
@@ -23,10 +23,10 @@ from .shaping import Shapes
 class Membership:
     """Decides values against shapes; strings against languages (`pattern`, `format`) by matching the node they lower to."""
 
-    def __init__(self, grammar: Grammar, branches: Branches, shapes: Shapes, strings: Strings) -> None:
-        self._grammar, self._branches, self._shapes, self._strings = grammar, branches, shapes, strings
+    def __init__(self, branches: Branches, shapes: Shapes, strings: Strings, names: Callable[[], Names]) -> None:
+        """names: what decides names; it needs all of this itself, so it is asked for when there is something to decide."""
+        self._branches, self._shapes, self._strings, self.names = branches, shapes, strings, names
         self._matchers: dict[StringShape, Matcher] = {}
-        self.names: Names  # given later: it needs what is above
 
     def in_conj(self, conj: Conj, value: Any) -> bool:
         return any(self.in_term(term, value) for term in self._branches.terms(conj))
@@ -81,7 +81,7 @@ class Membership:
         needs = [*shape.needs, *(option for clause in shape.clauses for option in clause)]
         found = dict.fromkeys(needs, 0)
         for name, item in value.items():
-            passed = self.names.passed(name, tests)
+            passed = self.names().passed(name, tests) if tests else frozenset[NameTest]()
             listed = name if name in named else None
             if not self.in_conj(shape.value(listed, passed), item):
                 return False

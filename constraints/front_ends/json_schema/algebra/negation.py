@@ -23,6 +23,7 @@ from ..documents.reading import (
 )
 from ..documents.values import dump_json, equality_key
 from ..strings.string_shape import Mismatch
+from .atoms import type_atoms
 from .claims import (
     ALL_ATOMS,
     EVERY_INDEX,
@@ -43,7 +44,6 @@ from .claims import (
     Within,
     has_key,
     lacks_key,
-    type_atoms,
     with_clause,
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ....base.errors import UnsupportedKeyword
 from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES, UNEVALUATED
@@ -9,8 +11,8 @@ from ..documents.keywords import ignored, in_force, is_anything, value_of
 from ..documents.policy import Policy
 from .claims import Term
 
-_MEANINGFUL = ASSERTIONS | APPLICATORS
-_REFERENCES = frozenset(REFERENCES)
+_MEANINGFUL: Final = ASSERTIONS | APPLICATORS
+_REFERENCES: Final = frozenset(REFERENCES)
 
 
 class Parts:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from ....base.errors import ConstraintLimit
 from ....grammar.stopwatch import ENTRY_BYTES, check_bytes
 from ..documents.document import Site
 from ..documents.policy import Policy
-from .claims import Conj, Literal, Term, literal_atoms
+from .atoms import literal_atoms
+from .claims import Conj, Literal, Term
 from .sameness import Sameness
 
-FEW = 16  # alternatives not worth a search for superfluous ones
-MAX_ABSORBED = 1_000  # alternatives compared with one another
-_LITERAL_BYTES = 8  # of one more literal in a term
-MAX_TERMS = 5_000  # alternatives of one conjunction: each anyOf beside another multiplies them
+FEW: Final = 16  # alternatives not worth a search for superfluous ones
+MAX_ABSORBED: Final = 1_000  # alternatives compared with one another
+_LITERAL_BYTES: Final = 8  # of one more literal in a term
+MAX_TERMS: Final = 5_000  # alternatives of one conjunction: each anyOf beside another multiplies them
 
 
 class Products:

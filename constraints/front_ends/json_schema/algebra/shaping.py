@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 from ....base.errors import ConstraintLimit
 from ....grammar.source import Limits
@@ -29,6 +29,7 @@ from ..documents.reading import (
 )
 from ..documents.values import equality_key
 from ..strings.string_shape import Mismatch, StringShape
+from .atoms import literal_atoms
 from .claims import (
     ALL_ATOMS,
     EVERY_INDEX,
@@ -54,14 +55,13 @@ from .claims import (
     Term,
     Unevaluated,
     Within,
-    literal_atoms,
     negated,
 )
 from .clauses import FEW_CLAUSES, Need, settled
 from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape
 
-_LISTING = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
-_LANGUAGES = asserting(Assertion.LANGUAGE)
+_LISTING: Final = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
+_LANGUAGES: Final = asserting(Assertion.LANGUAGE)
 _UNKNOWN: Any = object()
 
 

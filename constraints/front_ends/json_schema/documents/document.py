@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 
 from ....base.errors import ConstraintError, UnsupportedKeyword
@@ -26,8 +26,8 @@ from .inspection import Inspection
 from .keyword_table import KEYWORDS, Position
 from .paths import escape_token, shown
 
-_RECURSIVE = "#"  # the name that `$recursiveAnchor` stands for; no anchor is called so
-_DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')
+_RECURSIVE: Final = "#"  # the name that `$recursiveAnchor` stands for; no anchor is called so
+_DYNAMIC_NAMES: Final = ('"$dynamicAnchor"', '"$recursiveAnchor"')
 
 
 @dataclass(eq=False)
@@ -348,8 +348,8 @@ def _meta_schemas() -> dict[str, list[tuple[Any, str]]]:
     return {address: [(schema, dump_json(schema))] for address, schema in plain.items()}
 
 
-_MISSING = object()
-_INDEX = re.compile("0|[1-9][0-9]{0,9}")  # of a list, in a JSON pointer
+_MISSING: Final = object()
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,9}")  # of a list, in a JSON pointer
 
 
 def _member(value: Any, token: str) -> Any:
@@ -372,6 +372,8 @@ def joined(base: str, reference: str, path: str) -> str:
     """A reference made absolute (RFC 3986), for schemes that Python does not know too. Raises `ConstraintError` for no address."""
     if not reference or reference.startswith("#"):
         return base.partition("#")[0] + reference
+    if not base:
+        return reference
     try:
         scheme = urlsplit(base).scheme
         if scheme in uses_relative or urlsplit(reference).scheme or not base.startswith(scheme + "://"):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from ....base.errors import UnsupportedKeyword
 from .keyword_table import SINCE, UNTIL, VOCABULARY_OF, Position, holding
 
-DRAFTS = (4, 6, 7, 2019, 2020)
-LATEST = DRAFTS[-1]
-NAMES = ("4", "6", "7", "2019-09", "2020-12")
-_DRAFT_NAMES = {
+DRAFTS: Final = (4, 6, 7, 2019, 2020)
+LATEST: Final = DRAFTS[-1]
+NAMES: Final = ("4", "6", "7", "2019-09", "2020-12")
+_DRAFT_NAMES: Final = {
     **dict(zip(NAMES, DRAFTS, strict=True)),
     **{f"draft{name}": draft for name, draft in zip(NAMES, DRAFTS, strict=True)},
     "draft-04": 4, "draft-06": 6, "draft-07": 7,
 }  # fmt: skip
-_META_SCHEMAS = {
+_META_SCHEMAS: Final = {
     "json-schema.org/draft-04/schema": 4,
     "json-schema.org/draft-06/schema": 6,
     "json-schema.org/draft-07/schema": 7,
@@ -25,9 +25,11 @@ _META_SCHEMAS = {
     "json-schema.org/schema": LATEST,
 }
 
-_VOCABULARIES = frozenset(VOCABULARY_OF.values()) | {"core", "meta-data", "content"}  # core is always in force
-_SINGLE, _MAPS, _LISTS = holding(Position.SCHEMA), holding(Position.MAP), holding(Position.LIST)
-_HOLDERS = _SINGLE | _MAPS | _LISTS
+_VOCABULARIES: Final = frozenset(VOCABULARY_OF.values()) | {"core", "meta-data", "content"}  # core is always in force
+_SINGLE: Final = holding(Position.SCHEMA)
+_MAPS: Final = holding(Position.MAP)
+_LISTS: Final = holding(Position.LIST)
+_HOLDERS: Final = _SINGLE | _MAPS | _LISTS
 
 
 def position(above: Position, token: str, value: Any, draft: int) -> Position:

@@ -7,7 +7,7 @@ a value will ever meet that. What stands under `$defs` counts where a reference 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ....base.errors import ConstraintError
 from ....grammar.stopwatch import look
@@ -17,9 +17,9 @@ from .keyword_table import ANNOTATIONS, CHECKED_AFTERWARDS, KEYWORDS, TYPE_NAMES
 from .near_words import meant_by, type_meant_by
 from .paths import escape_token, shown
 
-_BETWEEN_LOOKS = 1023  # schemas that are read
+_BETWEEN_LOOKS: Final = 1023  # schemas that are read
 # Keywords that hold schemas where a value meets them: whether an object of the keyword's value holds them by name.
-_HOLDERS = {name: Position.MAP in one.holds for name, one in KEYWORDS.items() if one.holds and name not in ANNOTATIONS}
+_HOLDERS: Final = {name: Position.MAP in one.holds for name, one in KEYWORDS.items() if one.holds and name not in ANNOTATIONS}
 
 
 class _Document(Protocol):

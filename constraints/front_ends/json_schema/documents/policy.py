@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ....grammar.expression import Grammar
 from ....grammar.stopwatch import beginning, is_over, work_on
 
-MAX_APPLIED = 200  # schemas that apply each other to one value, one inside another
+MAX_APPLIED: Final = 200  # schemas that apply each other to one value, one inside another
 
 
 class Policy:

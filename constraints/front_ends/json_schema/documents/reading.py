@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from ....base.kinds import MOST
 from ...numbers.numbers import Interval
@@ -13,7 +13,7 @@ from .keyword_table import Assertion, asserting
 from .keywords import in_force, value_of
 from .values import equality_key
 
-_LISTING = asserting(Assertion.VALUE)
+_LISTING: Final = asserting(Assertion.VALUE)
 
 
 def count_of(site: Site, keyword: str) -> int | None:

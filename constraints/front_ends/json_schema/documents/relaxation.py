@@ -70,6 +70,9 @@ class Relaxation:
             self._drop(site.path, keyword, reason)
 
 
+NOTHING_DROPPED = Relaxation()  # to which nothing is added
+
+
 def _with_all_above(sites: list[Site], above: _Above, keywords: frozenset[str] | None) -> list[Site]:
     """Some sites, and all from which they are reached through these keywords (None: through any)."""
     met, todo = dict.fromkeys(sites), list(sites)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from itertools import chain
 from typing import Any
 
 from ....base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
@@ -15,8 +14,6 @@ from ...numbers.numbers import DEFAULT_DIGITS, canonical_number
 
 _quote = json.encoder.encode_basestring  # compiled, where there is a C compiler
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode  # TypeError for a Decimal
-
-_HOLDERS = frozenset({dict, list})
 
 # What a value is; "fraction" is a number that is not an integer, so that integers are numbers by plain set arithmetic.
 ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
@@ -135,14 +132,4 @@ def _significant(value: Decimal) -> tuple[str, str, int]:
 
 def equality_key(value: Any) -> str:
     """A key that is equal for equal JSON values: 1.0 equals 1, the order of keys means nothing."""
-    return dump_json(value, sort_keys=True)
-
-
-def depth_of(value: Any) -> int:
-    """How deeply arrays and objects are nested in a value as `parse_json` returns it; without recursion."""
-    deepest = 0
-    parts: Iterable[Any] = [value]
-    while holders := [part for part in parts if type(part) in _HOLDERS]:
-        deepest += 1
-        parts = chain.from_iterable([one.values() if type(one) is dict else one for one in holders])
-    return deepest
+    return string_text(value) if isinstance(value, str) else dump_json(value, sort_keys=True)

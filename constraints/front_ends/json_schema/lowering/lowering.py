@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from decimal import Decimal
 from functools import cache, reduce
-from typing import Any
+from typing import Any, Final
 
 from ....base.errors import ConstraintError, ConstraintLimit
 from ....grammar.expression import FAIL, Grammar, Node, Rule
@@ -17,6 +17,7 @@ from ....grammar.productivity import barren_rules
 from ....grammar.source import Limits
 from ....grammar.stopwatch import NODE_BYTES, check_bytes
 from ...numbers.multiples import common_step, not_multiple_node
+from ...numbers.numbers import number_node
 from ..algebra.branches import Branches
 from ..algebra.claims import Among, Claim, Condition, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
 from ..algebra.discriminators import Discriminators
@@ -30,19 +31,20 @@ from ..algebra.partitions import Partitions
 from ..algebra.shapes import NumberShape, ObjectShape
 from ..algebra.shaping import Shapes
 from ..documents.document import Site
-from ..documents.keyword_table import concerning
+from ..documents.keyword_table import APPLICATORS, ASSERTIONS, concerning
 from ..documents.keywords import TYPES
 from ..documents.policy import Policy, entry_of, located
 from ..documents.values import dump_json, equality_key
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
+from .builders import Builders
 from .containers import Containers
 from .objects import Objects
 from .plain import PlainContainers
 
-MAX_FLAT = 16  # items or members of a value whose texts are written without ado
-MAX_PROVEN = 40  # claims of one item that are looked at as alternatives, to prove that nothing satisfies them
-MAX_INLINE = 24  # levels of nested values lowered in place
+MAX_FLAT: Final = 16  # items or members of a value whose texts are written without ado
+MAX_PROVEN: Final = 40  # claims of one item that are looked at as alternatives, to prove that nothing satisfies them
+MAX_INLINE: Final = 24  # levels of nested values lowered in place
 
 
 class Lowering:
@@ -54,9 +56,11 @@ class Lowering:
         self._grammar, self._limits, self._policy, self._text = grammar, limits, policy, text
         self._assert_formats, self._is_ordered = assert_formats, is_ordered
         numbering = Numbering(tells_all=policy.tells_all)
+        self._builders: Builders | None = None
         self._branches = Branches(
-            policy, numbering, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term),
-            lambda schemas, decided: self._tags.cases(schemas, decided),
+            policy, numbering, lambda groups: self._with_builders.disjointness.are_disjoint(groups),
+            lambda term: self._shapes.is_void(term),
+            lambda schemas, decided: self._with_builders.discriminators.cases(schemas, decided),
         )  # fmt: skip
         self._shapes = Shapes(self._branches.conj, self._branches.is_contradiction, limits, self._check)
         values = text.values.canonical
@@ -64,26 +68,11 @@ class Lowering:
         self._spelled = self._strings  # how they are written
         if text.values is not values:
             self._spelled = Strings(grammar, text.values, limits, policy, assert_formats)
-        of_names = self._strings if text.canonical is values else Strings(grammar, text.canonical, limits, policy, assert_formats)
-        self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
-        few = FiniteSets(self._branches, self._shapes, self._membership)
-        names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
-        partitions = Partitions(self._branches.terms, self._branches.conj, self._shapes, self._membership)
-        self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings, policy)
-        self._tags = Discriminators(self._branches, self._shapes, self._membership)
+        self._membership = Membership(self._branches, self._shapes, self._strings, lambda: self._with_builders.names)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._together: list[list[Conj]] = []  # conjunctions of which any may hold in one place
         self._has_unique_arrays = False
-        self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
-        self._containers = Containers(
-            grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._admit_nothing,
-            self._are_apart, partitions.cases, policy.refuse, self._check,
-        )  # fmt: skip
-        self._objects = Objects(
-            grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values,
-            self._are_apart, partitions.cases, self._shapes.values_listed, is_ordered, self._causes.append, self._check,
-        )  # fmt: skip
-        in_any_order = None if is_ordered else self._objects.in_any_order
+        in_any_order = None if is_ordered else self._in_any_order
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         self._open: set[Conj] = set()
@@ -91,6 +80,39 @@ class Lowering:
         self._barren: set[Conj] = set()  # rules without a value
         self._canonical: Lowering | None = None  # for what is remembered, if strings have several spellings
         self._begin()
+
+    @property
+    def _with_builders(self) -> Builders:
+        """The builders of what is not plain; they are made when they are first asked for."""
+        if self._builders is None:
+            self._builders = self._new_builders()
+        return self._builders
+
+    def _new_builders(self) -> Builders:
+        grammar, text, policy, branches, shapes, membership = (
+            self._grammar, self._text, self._policy, self._branches, self._shapes, self._membership
+        )  # fmt: skip
+        of_names = self._strings
+        if text.canonical is not text.values.canonical:
+            of_names = Strings(grammar, text.canonical, self._limits, policy, self._assert_formats)
+        names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
+        few = FiniteSets(branches, shapes, membership)
+        partitions = Partitions(branches.terms, branches.conj, shapes, membership)
+        containers = Containers(
+            grammar, text, self.node, few.count, self._together.append, branches.conj, self._admit_nothing,
+            self._are_apart, partitions.cases, policy.refuse, self._check,
+        )  # fmt: skip
+        objects = Objects(
+            grammar, text, names, self.node, self._together.append, branches.conj, shapes.lacks_values,
+            self._are_apart, partitions.cases, shapes.values_listed, self._is_ordered, self._causes.append, self._check,
+        )  # fmt: skip
+        return Builders(
+            names, Disjointness(branches, shapes, membership, self._strings, policy), Discriminators(branches, shapes, membership),
+            MixedArrays(branches.terms, shapes, names, policy, self._is_ordered), containers, objects,
+        )  # fmt: skip
+
+    def _in_any_order(self, values: dict[str, Node], required: frozenset[str], other: Node) -> Node:
+        return self._with_builders.objects.in_any_order(values, required, other)
 
     def _admit_nothing(self, claims: list[Claim]) -> bool:
         """Whether it is proven that no value satisfies some claims."""
@@ -104,7 +126,8 @@ class Lowering:
         self._typed: dict[tuple[Term, str], Node] = {}
         self._rules: dict[Conj, Rule] = {}
         self._causes.clear()
-        self._objects.forget()
+        if self._builders is not None:
+            self._builders.objects.forget()
 
     def whole(self, root: Site) -> Node:
         """The texts of a schema's values; FAIL when there is none, for which there may be a `cause`."""
@@ -153,11 +176,11 @@ class Lowering:
             self._canonical._lower_deferred()
         if self._has_unique_arrays:
             while self._together and not self._grammar.mixed_arrays:
-                self._grammar.mixed_arrays = self._mixed_arrays.stand_in(self._together.pop())
+                self._grammar.mixed_arrays = self._with_builders.mixed_arrays.stand_in(self._together.pop())
 
     def _are_apart(self, conjs: list[Conj]) -> bool:
         """Whether it is proven that no value satisfies two of some conjunctions."""
-        return self._disjointness.are_disjoint([self._branches.pending_terms(conj) for conj in conjs])
+        return self._with_builders.disjointness.are_disjoint([self._branches.pending_terms(conj) for conj in conjs])
 
     def admits(self, site: Site, value: Any) -> bool:
         """Whether a value satisfies a schema."""
@@ -165,7 +188,7 @@ class Lowering:
 
     def names_passed(self, name: str, tests: Collection[NameTest]) -> frozenset[NameTest]:
         """The conditions on names that a name meets."""
-        return self._membership.names.passed(name, tests)
+        return self._with_builders.names.passed(name, tests)
 
     def node(self, conj: Conj) -> Node:
         """The texts of a conjunction's values; FAIL when there is none."""
@@ -198,6 +221,9 @@ class Lowering:
 
     def _lower(self, conj: Conj) -> Node:
         self._check(conj)
+        plain = self._plainly(conj)
+        if plain is not None and plain != FAIL:
+            return self._grammar.label(plain, conj[0].path)
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
         self._together.append([conj])
         node = self._grammar.alt(*(self._term(term) for term in self._branches.terms(conj)))
@@ -205,6 +231,47 @@ class Lowering:
         if node == FAIL and conj:
             self._causes.append(f"{conj[0].path} admits nothing")
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
+
+    def _plainly(self, conj: Conj) -> Node | None:
+        """The texts of one schema that says little: the type of a scalar, listed strings, or a plain array or object. Most do, and
+        alternatives and shapes of them need not be known. None of all others, and of what admits nothing."""
+        site = conj[0] if len(conj) == 1 else None
+        if not isinstance(site, Site) or len(site.active) != len(site.keywords):  # what means nothing is remarked on
+            return None
+        kind, says_more = site.active.get("type"), not _BESIDE_TYPE.isdisjoint(site.active)
+        if kind == "object" or kind == "array":
+            return self._plain_container(conj, site, kind)
+        if says_more:
+            return self._listed(site) if kind is None or kind == "string" else None
+        if kind == "string":
+            return self._text.string(self._spelled.text.any_body)
+        if kind == "integer" or kind == "number":
+            return number_node(self._grammar, integer=kind == "integer", digits=self._limits.digits)
+        if kind == "boolean":
+            return self._boolean(())
+        return self._null(()) if kind == "null" else None
+
+    def _plain_container(self, conj: Conj, site: Site, kind: str) -> Node | None:
+        term: Term = (site,)
+        known = self._typed.get((term, kind))
+        if known is not None:
+            return known
+        opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
+        node = self._plain.object(site) if kind == "object" else self._plain.array(site)
+        self._open = opened
+        if node is not None:
+            self._typed[term, kind] = node
+        return node
+
+    def _listed(self, site: Site) -> Node | None:
+        """The texts of the strings that an `enum` lists; None where it lists other values, or something else is said."""
+        values = site.active.get("enum")
+        if not isinstance(values, list) or not _BESIDE_LIST.isdisjoint(site.active) or len(values) > self._limits.enum_values:
+            return None
+        for value in values:
+            if not isinstance(value, str):
+                return None
+        return self._text.scalars(values, self._limits.digits) if values else None
 
     def _check(self, conj: Conj = ()) -> None:
         """Raise `ConstraintLimit` when nodes, bytes or time are used up. All that may grow passes here, or asks the policy."""
@@ -318,7 +385,8 @@ class Lowering:
             self._check_least(term, "minContains", need.low)
         self._has_unique_arrays = self._has_unique_arrays or shape.is_unique
         try:
-            return self._of_unique_items()._containers.array(shape) if shape.is_unique else self._containers.array(shape)
+            builder = self._of_unique_items() if shape.is_unique else self
+            return builder._with_builders.containers.array(shape)
         except ConstraintLimit as error:
             raise _with_place(error, term, "minItems") from None
 
@@ -341,18 +409,18 @@ class Lowering:
         shape = self._shapes.object(term)
         self._check_least(term, "minProperties", shape.low)
         try:
-            if (node := self._objects.conditional(shape)) is not None:
+            if (node := self._with_builders.objects.conditional(shape)) is not None:
                 return node
             cases = self._branches.spelled_out(term) if shape.conditions else self._cases(term, shape)
             if shape.conditions or cases:
                 return self._grammar.alt(*(self._typed_node(case, "object") for case in cases if not self._shapes.is_void(case)))
-            return self._objects.object(shape)
+            return self._with_builders.objects.object(shape)
         except ConstraintLimit as error:
             raise _with_place(error, term, "properties") from None
 
     def _cases(self, term: Term, shape: ObjectShape) -> list[Term]:
         """The alternatives that fulfil one clause in each of its ways, where they cost less than to follow it; else none."""
-        clause = self._objects.told_apart(shape)
+        clause = self._with_builders.objects.told_apart(shape)
         cases = [(*term, Count(option.where, option.conj, option.low, option.high)) for option in clause]
         is_simpler = all(len(self._shapes.object(case).clauses) < len(shape.clauses) for case in cases)
         return cases if is_simpler else []
@@ -383,8 +451,8 @@ class Lowering:
         others = (value for value in arrays if not self._is_flat(term, value))
         shapes = [self._shapes.array(term + _parts_of(value)) for value in others]
         self._has_unique_arrays = self._has_unique_arrays or any(shape.is_unique for shape in shapes)
-        nodes = [self._containers.array(shape) for shape in shapes]
-        return self._grammar.alt(self._containers.flat_arrays(flat) if flat else FAIL, *nodes)
+        nodes = [self._with_builders.containers.array(shape) for shape in shapes]
+        return self._grammar.alt(self._with_builders.containers.flat_arrays(flat) if flat else FAIL, *nodes)
 
     def _objects_of(self, term: Term, objects: list[dict[str, Any]]) -> Node:
         """The texts of those of some objects that satisfy the term; member by member, which may have other texts too."""
@@ -394,7 +462,7 @@ class Lowering:
         ]  # fmt: skip
         others = (value for value in objects if not self._is_flat(term, value.values()))
         nodes = [self._counted_object(term + _parts_of(value)) for value in others]
-        return self._grammar.alt(self._containers.flat_objects(flat) if flat else FAIL, *nodes)
+        return self._grammar.alt(self._with_builders.containers.flat_objects(flat) if flat else FAIL, *nodes)
 
     def _is_flat(self, term: Term, parts: Collection[Any]) -> bool:
         """Whether an array or object holds a few scalars, is written in one way, and satisfies a term if its type does."""
@@ -414,9 +482,11 @@ class Lowering:
             raise located(error, _path(term), "enum or const") from None
 
 
-_ABOUT = {kind: concerning(kind) for kind in ("string", "array", "object")}
-_OF_CONTAINERS = _ABOUT["array"] | _ABOUT["object"]
-_ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
+_ABOUT: Final = {kind: concerning(kind) for kind in ("string", "array", "object")}
+_BESIDE_TYPE: Final = (ASSERTIONS | APPLICATORS) - {"type"}  # keywords that say something of values
+_BESIDE_LIST: Final = _BESIDE_TYPE - {"enum"}
+_OF_CONTAINERS: Final = _ABOUT["array"] | _ABOUT["object"]
+_ORDER: Final = ("null", "boolean", "fraction", "integer", "string", "array", "object")
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ....grammar.expression import FAIL, Event, Grammar, Node
 from ..algebra.claims import Claim, Conj, Formula, Has, Keys, NameTest
@@ -26,10 +26,10 @@ from .other_members import OtherMembers, Others
 from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
 from .variants import NO_EFFECT, CasesOf, Watches, Where
 
-MAX_FOLLOWED = 8  # states of some clauses behind members in any order
-MAX_APART = 256  # ways in which required members may come, by their cases, that are told apart
-MAX_CLAUSES = 16  # that are followed one by one where they have no small diagram
-MAX_WITNESSES = 7  # kinds of members of other names that meet different needs beside conditions
+MAX_FOLLOWED: Final = 8  # states of some clauses behind members in any order
+MAX_APART: Final = 256  # ways in which required members may come, by their cases, that are told apart
+MAX_CLAUSES: Final = 16  # that are followed one by one where they have no small diagram
+MAX_WITNESSES: Final = 7  # kinds of members of other names that meet different needs beside conditions
 
 
 class _Member(NamedTuple):

@@ -7,7 +7,7 @@ What is malformed or admits nothing is left to `Containers`, which says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from ....grammar.expression import FAIL, Event, Grammar, Node
 from ....grammar.separated_lists import chain, loop
@@ -18,12 +18,13 @@ from ..documents.keyword_table import APPLICATORS, ASSERTIONS, DESCRIPTIONS
 from ..documents.keywords import is_anything
 from ..strings.text import JsonText
 
-_MEANINGFUL = ASSERTIONS | APPLICATORS
-_NOT_OF_OBJECTS = _MEANINGFUL - {"type", "properties", "required", "additionalProperties"}
-_NOT_OF_ARRAYS = _MEANINGFUL - {"type", "items"}
-_NOT_BESIDE_REFERENCES = _MEANINGFUL - {"$ref"}
-_SCHEMAS, _NAMES = frozenset({dict, bool}), frozenset({str})
-_BARE = DESCRIPTIONS | {"type"}  # keywords of a schema that says the type at the most
+_MEANINGFUL: Final = ASSERTIONS | APPLICATORS
+_NOT_OF_OBJECTS: Final = _MEANINGFUL - {"type", "properties", "required", "additionalProperties"}
+_NOT_OF_ARRAYS: Final = _MEANINGFUL - {"type", "items"}
+_NOT_BESIDE_REFERENCES: Final = _MEANINGFUL - {"$ref"}
+_SCHEMAS: Final = frozenset({dict, bool})
+_NAMES: Final = frozenset({str})
+_BARE: Final = DESCRIPTIONS | {"type"}  # keywords of a schema that says the type at the most
 
 
 class PlainContainers:

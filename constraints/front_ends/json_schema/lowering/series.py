@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
@@ -24,13 +24,13 @@ from .covers import CoverSort, all_sorts, cover, plan, possible
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
 Clauses = frozenset[frozenset[int]]  # options by number, of each set one
-TOTAL = 0  # the condition in which every member counts
-MAX_REMAINDERS = 20_000
-MAX_STEPS = 200_000  # members behind remainders, a second or less
-_CLAUSES_OF_STEP = 8  # open clauses that take as long as a step without any
+TOTAL: Final = 0  # the condition in which every member counts
+MAX_REMAINDERS: Final = 20_000
+MAX_STEPS: Final = 200_000  # members behind remainders, a second or less
+_CLAUSES_OF_STEP: Final = 8  # open clauses that take as long as a step without any
 _STEP_BYTES, _BOUND_BYTES, _CLAUSE_BYTES = 64, 16, 72  # of a step, and of one more bound or clause in a remainder
 _FREE: Bounds = (0, None)
-_FEW_REMAINDERS = 64  # that are told apart rather than counted side by side, as the least they take is found exactly
+_FEW_REMAINDERS: Final = 64  # that are told apart rather than counted side by side, as the least they take is found exactly
 
 
 class Remainder(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ....base.errors import ConstraintLimit
 from ..algebra.claims import Claim, Conj, Index, Keys, negated
@@ -18,9 +18,9 @@ from .series import TOTAL, Effect
 
 Where = Index | Keys
 CasesOf = Callable[[Conj, list[Conj], ToldApart], list[Case]]
-_FEW_BESIDE_WATCHED = 16  # cases of one item, where it may be watched instead
-_FEW = 3  # conditions on one member that are told apart no more than they have to be
-NO_EFFECT = Effect()
+_FEW_BESIDE_WATCHED: Final = 16  # cases of one item, where it may be watched instead
+_FEW: Final = 3  # conditions on one member that are told apart no more than they have to be
+NO_EFFECT: Final = Effect()
 
 
 class Variant(NamedTuple):

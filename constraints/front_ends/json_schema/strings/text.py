@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from ....base.errors import ConstraintError
 from ....base.utf8 import ALL, Ranges, intersect, invert, normalize
@@ -14,12 +15,13 @@ from ...regex.regex import lower_pattern
 from ..documents.values import scalar_text, string_text
 
 JSON_SPACE: Ranges = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
-MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
-AUTO = "flexible"  # what whitespace="auto" means: it cost trained models least of their answers (benchmarks/answers.py)
-_QUOTE = b'"'
-SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
-_ESCAPED = normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
-LITERAL = invert(_ESCAPED)  # characters that stand for themselves
+MAX_SPACE: Final = 20  # characters of white space between two tokens under whitespace="flexible"
+AUTO: Final = "flexible"  # what whitespace="auto" means: it cost trained models least of their answers (benchmarks/answers.py)
+_quoted: Final = json.encoder.encode_basestring  # what `string_text` begins with
+_QUOTE: Final = b'"'
+SHORT_ESCAPES: Final = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_ESCAPED: Final = normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
+LITERAL: Final = invert(_ESCAPED)  # characters that stand for themselves
 
 
 class JsonText:
@@ -92,7 +94,8 @@ class JsonText:
         """The text of a key known beforehand."""
         node = self._names.get(name)
         if node is None:
-            spelled = self._spelled[name] = string_text(name).encode()
+            quoted: str = _quoted(name)
+            spelled = self._spelled[name] = (quoted if quoted.isascii() else string_text(name)).encode()
             node = self._names[name] = self.grammar.literal(spelled)
         return node
 
