@@ -3,7 +3,7 @@
 Comes in: a state, and a byte trie of the vocabulary (packed_vocabulary.py). Goes out: *edits* of a mask row (mask_rows.py),
 ranges of tokens that survive. A token *survives* when the automaton can read all of its bytes.
 
-The same idea in five versions, from obvious to fast; tests hold them equal:
+The same idea in six versions, from obvious to fast; tests hold them equal:
 
 1. Try every token byte by byte (`end_states`, which also tells where each token leads).
 2. Walk the byte trie depth first (`walk`): a dead byte skips a whole subtree, and a shared prefix is read once.
@@ -12,7 +12,8 @@ The same idea in five versions, from obvious to fast; tests hold them equal:
    of them. Subtrees of such characters are taken whole (`Shape` in packed_records.py). For classes that are met often the
    bits of those tokens are known, by length in characters (`BodyClass.slices`), and only the *residual* trie of the others is
    walked.
-5. Walk a trie in which groups of bytes are one, such as all small letters (byte_classes.py), where states read a group alike; look
+5. Walk words apart from what reads any letters (apart.py).
+6. Walk a trie in which groups of bytes are one, such as all small letters (byte_classes.py), where states read a group alike; look
    at the single tokens where they do not (`walk_each`).
 
 Why the slices are exact: every string of at most `max_chars` characters of the class, the last one possibly cut short,
@@ -56,8 +57,10 @@ from ..vocabulary.packed_records import (
     ending_at,
     is_inside,
     token_bytes,
+    trie_of,
     vocab_at,
 )
+from .apart import WORTH_APART, put_apart, put_aside, reads_alike
 from .mask_rows import set_tokens
 from .multibyte_step import leap
 from .shared_continuations import note_end, note_end_inside
@@ -84,6 +87,19 @@ def next_child(m: Tables, trie: Trie, i: int, state: StateId, table: int, end: i
 def walk(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: StateId) -> int:
     """Note the tokens below a node of a trie that survive from `state`, as edits of the row. top: the node, or ROOT.
     Returns the number of nodes visited. On a fault some tokens are missing."""
+    m.n.num_apart = visited = at = 0
+    if top != ROOT or trie.is_grouped or not put_apart(m, vocab, rows, trie, top, state):
+        put_aside(m, trie.place, top, state)
+    while at < m.n.num_apart and m.n.fault == Fault.NONE:
+        part = m.apart[at]
+        visited += walk_part(m, vocab, rows, trie_of(vocab, part.trie), part.node, part.state, state)
+        at += 1
+    return visited
+
+
+@inner
+def walk_part(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: StateId, of: StateId) -> int:
+    """`walk`, but for what is put aside on the way. of: the state from which the whole walk is, which gets the events."""
     i, n = begin_walk(m, trie, top, state)
     visited = events = 0
     if m.states[state].literal_left > 0 and not trie.is_grouped:
@@ -126,18 +142,21 @@ def walk(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: Stat
                 m.path[d].state, m.path[d].after = DEAD, skip
                 i = walk_text(m, rows, trie, i, s)
             else:
-                here = m.path[d]
-                here.state, here.table, here.after = s, node.table, skip
                 if m.states[s].accept == 1 and skip > i + 1:
                     note_end(m, trie, i)
-                i += 1
+                if trie.nodes[skip].first - end > WORTH_APART and put_apart(m, vocab, rows, trie, i, s):
+                    i = skip
+                else:
+                    here = m.path[d]
+                    here.state, here.table, here.after = s, node.table, skip
+                    i += 1
         if start != end:
             if start != pending_end:
                 set_tokens(rows, trie.order + pending_start, trie.order + pending_end)
                 pending_start = start
             pending_end = end
     set_tokens(rows, trie.order + pending_start, trie.order + pending_end)
-    m.states[state].events |= events
+    m.states[of].events |= events
     m.n.visited += visited
     return visited
 
@@ -152,20 +171,6 @@ def begin_walk(m: Tables, trie: Trie, top: int, state: StateId) -> tuple[int, in
     here = m.path[depth]
     here.state, here.table, here.after = state, table, end
     return top + 1, end
-
-
-@inner
-def reads_alike(m: Tables, state: StateId, first: int, end: int) -> bool:
-    """Whether a state has the same transition on all bytes of first..end. False on a fault."""
-    row = m.next + state * 256
-    for byte in range(first, end):
-        if row[byte] == UNKNOWN:
-            step(m, state, byte)
-            if m.n.fault != Fault.NONE:
-                return False
-        if row[byte] != row[first]:
-            return False
-    return True
 
 
 @inner

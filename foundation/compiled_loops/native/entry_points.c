@@ -7,6 +7,8 @@
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +164,88 @@ static PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyO
   return tuple;
 }
 
+/* -- many calls, by several threads ---------------------------------------------------------------------------------------- */
+
+#define MAX_THREADS 64
+
+/* Calls in groups: those of one group come one after the other, in one thread; each thread takes the next group that nobody has. */
+typedef struct {
+  Function function;
+  const int64_t *words; /* [calls, num_words] */
+  int64_t *results;     /* [calls, num_results] */
+  const int64_t *starts; /* [groups + 1] the first call of each group, and the end of the last */
+  int64_t num_words, num_results, num_groups;
+  atomic_llong next_group;
+  atomic_int status;
+} Calls;
+
+static void *make_calls(void *shared) {
+  Calls *calls = shared;
+  for (;;) {
+    int64_t group = atomic_fetch_add(&calls->next_group, 1);
+    if (group >= calls->num_groups) return NULL;
+    for (int64_t i = calls->starts[group]; i < calls->starts[group + 1]; i++) {
+      is_out_of_memory = 0;
+      int32_t status = calls->function(calls->words + i * calls->num_words, calls->results + i * calls->num_results);
+      if (status != 0) atomic_store(&calls->status, is_out_of_memory ? 2 : 1);
+    }
+  }
+}
+
+/* The numbers of an array int64 [rows, columns], or [rows] for 0 columns; NULL when it is not that. */
+static int64_t *numbers_in(PyObject *value, npy_intp columns, int is_written) {
+  if (!PyArray_Check(value)) return NULL;
+  PyArrayObject *array = (PyArrayObject *)value;
+  int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (is_written ? NPY_ARRAY_WRITEABLE : 0);
+  if (!PyArray_CHKFLAGS(array, flags) || !PyArray_ISNOTSWAPPED(array) || PyArray_NDIM(array) != (columns > 0 ? 2 : 1)) return NULL;
+  if (PyArray_DESCR(array)->kind != 'i' || PyArray_ITEMSIZE(array) != 8) return NULL;
+  return columns == 0 || PyArray_DIM(array, 1) == columns ? PyArray_DATA(array) : NULL;
+}
+
+static PyObject *each(PyObject *self, PyObject *const *values, Py_ssize_t count) {
+  const EntryPoint *entry = (const EntryPoint *)self;
+  const Declaration *declared = entry->declared;
+  for (int i = 0; i < declared->num_arguments; i++)
+    if (declared->arguments[i].kind != 'n')
+      return PyErr_Format(PyExc_TypeError, "%s takes more than numbers, so each call is made by itself", declared->name);
+  if (count != 4) return PyErr_Format(PyExc_TypeError, "each takes words, results, starts and a number of threads");
+  Calls calls = {.function = entry->function, .num_words = declared->num_arguments, .num_results = (int64_t)strlen(declared->results)};
+  calls.words = numbers_in(values[0], calls.num_words, 0);
+  calls.results = numbers_in(values[1], calls.num_results, 1);
+  calls.starts = numbers_in(values[2], 0, 0);
+  int64_t num_threads;
+  if (take_number(values[3], &num_threads) < 0) return NULL;
+  if (calls.words == NULL || calls.results == NULL || calls.starts == NULL)
+    return PyErr_Format(PyExc_TypeError, "each takes arrays int64 [calls, %d], [calls, %d] and [groups + 1]", (int)calls.num_words,
+                        (int)calls.num_results);
+  npy_intp num_calls = PyArray_DIM((PyArrayObject *)values[0], 0);
+  calls.num_groups = PyArray_DIM((PyArrayObject *)values[2], 0) - 1;
+  int is_ordered = calls.num_groups >= 0 && PyArray_DIM((PyArrayObject *)values[1], 0) == num_calls && calls.starts[0] >= 0;
+  for (int64_t group = 0; is_ordered && group < calls.num_groups; group++)
+    is_ordered = calls.starts[group] <= calls.starts[group + 1] && calls.starts[group + 1] <= num_calls;
+  if (!is_ordered) return PyErr_Format(PyExc_ValueError, "the groups of calls lie beyond the %zd calls", (Py_ssize_t)num_calls);
+  if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
+  if (num_threads > calls.num_groups) num_threads = calls.num_groups;
+  Py_BEGIN_ALLOW_THREADS
+  pthread_t others[MAX_THREADS];
+  int num_others = 0;
+  while (num_others + 1 < num_threads && pthread_create(&others[num_others], NULL, make_calls, &calls) == 0) num_others++;
+  make_calls(&calls); /* this thread does its share, and all of it where no other one can be made */
+  for (int i = 0; i < num_others; i++) pthread_join(others[i], NULL);
+  Py_END_ALLOW_THREADS
+  int status = atomic_load(&calls.status);
+  if (status == 2) return PyErr_NoMemory();
+  if (status != 0) return PyErr_Format(PyExc_RuntimeError, "%s raised an error in machine code", declared->name);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef entry_methods[] = {
+    {"each", (PyCFunction)(void (*)(void))each, METH_FASTCALL,
+     "each(words, results, starts, num_threads): a call for each row of words, whose results are written to the same row. Calls "
+     "starts[k] to starts[k + 1] are made one after the other, in one thread."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyObject *name_of(PyObject *self, void *closure) {
   (void)closure;
   return PyUnicode_FromString(((EntryPoint *)self)->declared->name);
@@ -179,6 +263,7 @@ static PyTypeObject EntryPointType = {
     .tp_call = PyVectorcall_Call,
     .tp_repr = shown,
     .tp_getset = entry_attributes,
+    .tp_methods = entry_methods,
     .tp_doc = "A loop of machine code.",
 };
 
