@@ -206,8 +206,12 @@ class Constraint:
         """
         if type(self) is not Constraint or not self._spells_every_byte or not self._lock.acquire(blocking=False):
             return None
-        self._make_room()
-        return [(state, self._automaton.asked(*_parts(state))) for state in states if not self.knows_mask(state)]
+        try:
+            self._make_room()
+            return [(state, self._automaton.asked(*_parts(state))) for state in states if not self.knows_mask(state)]
+        except BaseException:
+            self._lock.release()
+            raise
 
     def end_masks(self, answers: Iterable[tuple[State, int, int]]) -> None:
         """Keep what was made since `begin_masks`: (state, number of its row, class that wants tables). What could not be made
