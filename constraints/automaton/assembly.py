@@ -33,8 +33,8 @@ from .machine import Machine
 from .nodes import EMPTY
 from .tables import (
     FIELDS,
-    MAX_APART,
     MAX_ENDS,
+    MOST_APART,
     Apart,
     Arena,
     BodyClass,
@@ -443,7 +443,7 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
         "path": Path.SIZE * (max_depth + 1),
         "ends": End.SIZE * MAX_ENDS,
-        "apart": Apart.SIZE * MAX_APART,
+        "apart": Apart.SIZE * MOST_APART,
         "steps": Step.SIZE * (max_depth + 1),
         "judging": Judging.SIZE,
         "requests": 2048,

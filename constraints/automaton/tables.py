@@ -34,7 +34,7 @@ STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
 NO_CLASS = 0  # in `Counters.wanted`
 MAX_ENDS = 2048
-MAX_APART = 1024
+MOST_APART = 1024
 
 
 class Fault(IntEnum):
@@ -286,7 +286,7 @@ class Tables(View):
     items: Words  # scratch: items of the state being made
     path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
     ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
-    apart: Records[int, Apart]  # [MAX_APART] scratch
+    apart: Records[int, Apart]  # [MOST_APART] scratch
     steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
     judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches

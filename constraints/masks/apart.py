@@ -21,7 +21,7 @@ from enum import IntEnum
 from ..automaton.determinize import step
 from ..automaton.nodes import EMPTY, NO_BODY, NO_UNLISTED, head_of
 from ..automaton.states import framed, intern_state, plain_items, state_of, tail_of
-from ..automaton.tables import DEAD, MAX_APART, STATE_MASK, UNKNOWN, Fault, Tables
+from ..automaton.tables import DEAD, MOST_APART, STATE_MASK, UNKNOWN, Fault, Tables
 from ..base.ids import NodeId, Place, StateId
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
@@ -61,7 +61,7 @@ def put_apart(m: Tables, vocab: Vocab, rows: Words, trie: Trie, node: int, state
     them alike but for words and what begins with few letters; or nothing but words. Notes the tokens that are prefixes of words.
     False where this is not so, and on a fault."""
     is_whole = trie.place == vocab.trie.place or trie.place == vocab.grouped.place
-    has_room = m.n.num_apart + _MOST_WORDS + 2 <= MAX_APART
+    has_room = m.n.num_apart + _MOST_WORDS + 2 <= MOST_APART
     is_plain = m.states[state].unlisted == NO_UNLISTED and m.states[state].has_no_product == 1
     if not is_whole or not has_room or not is_plain or not are_apart(m, state):
         return False

@@ -28,7 +28,7 @@ from .shared_continuations import completes_inside
 from .trie_walk import walk, walk_literals, without_literals
 from .uniform_transitions import knows_uniform, uniform_of
 
-SPACE = 0x20
+BLANK = 0x20
 ONLY_IN_STRINGS = tuple(b"#_AZbz")  # some of what stands in JSON only there, and in most strings
 MANY_TOKENS = 4000  # more than are looked at one by one
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
@@ -110,9 +110,9 @@ def fill_plain(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
 def goes_by_groups(m: Tables, state: StateId) -> bool:
     """Whether a walk of all tokens in the trie by groups takes less than one of those that a body class leaves over: a space may
     come, with which a third of them begins, and letters are read alike there (apart.py)."""
-    after = m.next[state * 256 + SPACE]
+    after = m.next[state * 256 + BLANK]
     if after == UNKNOWN:
-        after = step(m, state, SPACE)
+        after = step(m, state, BLANK)
     if m.n.fault != Fault.NONE or after & STATE_MASK == DEAD:
         return False
     rest = without_words(m, wide(after & STATE_MASK))

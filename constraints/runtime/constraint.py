@@ -214,8 +214,8 @@ class Constraint:
             raise
 
     def end_masks(self, answers: Iterable[tuple[State, int, int]]) -> None:
-        """Keep what was made since `begin_masks`: (state, number of its row, class that wants tables). What could not be made
-        is left to `mask`, which also raises what is to be raised."""
+        """Keep what was made since `begin_masks`. What could not be made is left to `mask`, which also raises what is to be
+        raised. answers: (state, number of its row, class that wants tables)."""
         try:
             if self._automaton.end_asking():
                 for state, number, wanted in answers:

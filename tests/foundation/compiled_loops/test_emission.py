@@ -214,7 +214,7 @@ def test_many_calls_are_made_in_groups(compiled: ModuleType, num_threads: int) -
 
 def test_errors_of_one_call_among_many_are_told(compiled: ModuleType) -> None:
     results = np.zeros((3, 1), np.int64)
-    for name, given, error in (("checked", [[1], [21], [2]], RuntimeError), ("room", [[1], [1 << 60], [1]], MemoryError)):
+    for name, given, error in (("checked", [[1], [21], [2]], RuntimeError), ("room", [[1], [1 << 55], [1]], MemoryError)):
         with pytest.raises(error):
             compiled.entry(name, compiled.levels()[-1]).each(np.array(given), results, np.arange(4), 2)
 
