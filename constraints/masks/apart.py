@@ -11,7 +11,8 @@ are a state of their own, in the trie of bytes too.
     the rest     { letters then name-rest }          from the node " " of the trie by groups
     the words    return, while                       from the node " " of the trie of bytes, then from what is behind them
 
-The parts are put aside (`Apart` in tables.py), and `walk` (trie_walk.py) walks one after the other.
+JSON has no names beside words, so there nothing is looked at. The parts are put aside (`Apart` in tables.py), and `walk`
+(trie_walk.py) walks one after the other.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def put_apart(m: Tables, vocab: Vocab, rows: Words, trie: Trie, node: int, state
     False where this is not so, and on a fault."""
     is_whole = trie.place == vocab.trie.place or trie.place == vocab.grouped.place
     has_room = m.n.num_apart + _MOST_WORDS + 2 <= MOST_APART
-    is_plain = m.states[state].unlisted == NO_UNLISTED and m.states[state].has_no_product == 1
+    is_plain = m.states[state].unlisted == NO_UNLISTED and m.states[state].has_no_product == 1 and m.n.only_json == 0
     if not is_whole or not has_room or not is_plain or not are_apart(m, state):
         return False
     rest = without_words(m, state)
