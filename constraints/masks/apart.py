@@ -128,11 +128,14 @@ def without_words(m: Tables, state: StateId) -> StateId:
 
 @inner
 def of_kind(m: Tables, state: StateId, kind: int, other: int) -> StateId:
-    """The state of those items of which `letters_of` says one of two things; DEAD where there are none, and on a fault. It loops
-    on what its items repeat: where words alone are left out, on what `state` does."""
+    """The state of those items of which `letters_of` says one of two things; `state` itself where these are all, or are too many to
+    look at, DEAD where there are none, and on a fault. It loops on what its items repeat: where words alone are left out, on what
+    `state` does."""
     start, length = plain_items(m, state)
-    count, has_repetitions = 0, True
+    count, is_body_kept = 0, True
     body, max_chars = NO_BODY, 0
+    if length > m.items_size:
+        return state
     for j in range(start, start + length):
         item = m.pool[j]
         letters = letters_of(m, item)
@@ -144,10 +147,10 @@ def of_kind(m: Tables, state: StateId, kind: int, other: int) -> StateId:
             if more > 0 and more >= max_chars:
                 body, max_chars = unit, 1 + more
         elif letters != Letters.WORD:
-            has_repetitions = False
+            is_body_kept = False
     if count == length:
         return state
-    if has_repetitions:
+    if is_body_kept:
         body, max_chars = m.states[state].body_class, m.states[state].max_chars
     found = intern_state(m, count, body, max_chars, NO_UNLISTED)
     return found if m.states[state].frame == 0 else framed(m, found, tail_of(m, state))
