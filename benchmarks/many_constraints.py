@@ -7,7 +7,7 @@ what the process grew by (resident memory) when one constraint more was compiled
 others go through a cache that holds few (an engine without one drops each); the process should not grow. *Threads*, of this project
 alone: masks that four threads get in a second, alone and while two others compile, and the longest of them. Each thread has schemas
 of its own, compiled before, and texts that were drawn before: a draw from a mask holds the interpreter a hundred times as long as
-the mask.
+the mask. *Batches*: the masks of many texts at once, one by one and together in threads of compiled code (`make_masks`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from engines import ENGINES, load_tokenizer
 from result_files import optional
 
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
+from maskwright.constraints.runtime.mask_batches import make_masks
 
 psutil = optional("psutil")
 
 MASKING, COMPILING, SECONDS = 4, 2, 2.0
+BATCHES, THREADS = (8, 16, 32, 64, 200), (2, 4)
 TOKENS = 200  # after so many a text is cut off
 
 
@@ -124,6 +126,30 @@ def threads(
     return num_masks / seconds, float(np.percentile(every, 99)), float(every.max()), len(done) / seconds
 
 
+def batches(
+    compiler: Compiler, drawn_texts: list[tuple[JsonSchema, list[int]]], size: int, num_threads: int
+) -> tuple[float, float]:
+    """(masks a second, the share of them that were met first): so many texts go on together, a token each between their masks, and
+    their constraints have not met them before. By the clock, of masks alone."""
+    fresh = Compiler(compiler.vocabulary, cache_bytes=0)
+    seconds, num_masks, num_first = 0.0, 0, 0
+    for first in range(0, len(drawn_texts) - size + 1, size):
+        texts = [(fresh.compile(source), tokens) for source, tokens in drawn_texts[first : first + size]]
+        states: list[Any] = [constraint.start() for constraint, _ in texts]
+        for step in range(max(len(tokens) for _, tokens in texts)):
+            rows = [k for k, (_, tokens) in enumerate(texts) if step < len(tokens)]
+            begun = time.perf_counter()
+            make_masks([(texts[k][0], states[k]) for k in rows], num_threads)
+            for k in rows:
+                texts[k][0].mask(states[k])
+            seconds += time.perf_counter() - begun
+            num_masks += len(rows)
+            for k in rows:
+                states[k] = texts[k][0].advance(states[k], texts[k][1][step])
+        num_first += sum(constraint.num_mask_misses for constraint, _ in texts)
+    return num_masks / seconds, num_first / num_masks
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True, help="folder with a tokenizer.json")
@@ -170,6 +196,10 @@ def main() -> None:
         rate, p99, longest, compiled = threads(compiler, texts, masking, compiling, arguments.shared)
         masks = f"{rate:,.0f}/s, p99 {p99:.2f} ms, longest {longest:.1f}"
         print(f"{masking} threads ask for masks: {masks}; {compiling} compile: {compiled:,.0f}/s")
+    for size in (size for size in BATCHES if size <= len(texts)):
+        alone, share = batches(compiler, texts, size, 1)
+        told = ", ".join(f"{count} threads {batches(compiler, texts, size, count)[0] / alone:.2f} times that" for count in THREADS)
+        print(f"{size} texts at a time, {share:.0%} of masks met first: one by one {alone:,.0f}/s; {told}")
 
 
 if __name__ == "__main__":

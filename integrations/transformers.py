@@ -27,6 +27,7 @@ from transformers.generation.logits_process import LogitsProcessorList
 
 from ..constraints import Constraint, State
 from ..constraints.runtime.constraint import FINISHED
+from ..constraints.runtime.mask_batches import make_masks
 from ..errors import UsageError
 from ..kernels.sampler.interface import UNCONSTRAINED
 from ..row_states import mask_within
@@ -66,6 +67,7 @@ class ContinuousBatchingConstraint(ContinuousBatchingLogitsProcessor):
         """int32 [requests]: the row of each request's mask, after the tokens that it has by now."""
         states = [request.state for request in requests_with_new_token]
         self._known = {state.request_id: known for state in states if (known := self._state_of(state)) is not None}
+        make_masks((constraint, state) for constraint, _, state in self._known.values() if state is not None)
         masks: dict[Hashable, Callable[[], MaskWords]] = {}
         names = [self._name_mask(state, masks) for state in states]
         rows = self.masks.rows(masks)

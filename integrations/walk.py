@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FINISHED = -1  # constraints.runtime.constraint.FINISHED
 ALL_ONES = np.uint32(0xFFFFFFFF)
+MOST_MOVED = 4096  # walks that are kept until a mask is missing
 
 
 class Walk:
@@ -116,3 +117,27 @@ class Walk:
             return True
         self._states = before
         return False
+
+
+class Moved:
+    """The walks that have moved, for engines that ask for one row after the other: where a mask is not known, those of all walks
+    that have moved since are made together."""
+
+    __slots__ = ("_walks",)
+
+    def __init__(self) -> None:
+        self._walks: set[Walk] = set()
+
+    def note(self, walk: Walk) -> None:
+        """A walk has taken tokens."""
+        if len(self._walks) >= MOST_MOVED:  # as no mask was missing for long
+            self._walks = set()
+        self._walks.add(walk)
+
+    def make_masks(self, wanted: Walk) -> None:
+        """Make what may come next in a walk, and in the others, where it is not known."""
+        if self._walks and not wanted.constraint.knows_mask(wanted.state):
+            from ..constraints.runtime.mask_batches import make_masks
+
+            walks, self._walks = self._walks, set()
+            make_masks((walk.constraint, walk.state) for walk in walks)

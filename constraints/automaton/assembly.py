@@ -31,7 +31,21 @@ from .fronts import GRAPH_KINDS
 from .intersections import SHARE_OF_ONE, Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY
-from .tables import FIELDS, MAX_ENDS, Arena, BodyClass, Counters, End, Judging, NodeRecord, Path, StateRecord, Step
+from .tables import (
+    FIELDS,
+    MAX_ENDS,
+    MOST_APART,
+    Apart,
+    Arena,
+    BodyClass,
+    Counters,
+    End,
+    Judging,
+    NodeRecord,
+    Path,
+    StateRecord,
+    Step,
+)
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
@@ -431,6 +445,7 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
         "path": Path.SIZE * (max_depth + 1),
         "ends": End.SIZE * MAX_ENDS,
+        "apart": Apart.SIZE * MOST_APART,
         "steps": Step.SIZE * (max_depth + 1),
         "judging": Judging.SIZE,
         "requests": 2048,

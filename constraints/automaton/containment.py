@@ -83,7 +83,7 @@ def without_contained(m: Tables, items: Words, count: int, scratch: int) -> int:
                 compared += 1
                 if compared > _MOST_COMPARED:
                     break
-                if contains(m, other, item, scratch) and (j < i or other != item):
+                if is_worth_comparing(m, other, item) and contains(m, other, item, scratch) and (j < i or other != item):
                     is_contained = True
                     break
         if is_contained:
@@ -154,6 +154,17 @@ def contains(m: Tables, larger: NodeId, smaller: NodeId, scratch: int) -> bool:
                 return True
             level -= 1
             here = comparison_at(m.work + scratch + _WORDS * level)
+
+
+@inner
+def is_worth_comparing(m: Tables, larger: NodeId, smaller: NodeId) -> bool:
+    """Whether `contains` takes a first step, so that it may say yes: most continuations begin with something else."""
+    if larger == smaller or m.nodes[larger].kind == Kind.EITHER or m.nodes[smaller].kind == Kind.EITHER:
+        return True
+    if not may_contain(m, larger, smaller):
+        return False
+    head = m.nodes[head_of(m, larger)]
+    return smaller == EMPTY or head_of(m, larger) == head_of(m, smaller) or head.size == 0 or head.kind == Kind.REPEAT
 
 
 @inner

@@ -22,7 +22,7 @@ from .tables import FAULT_WORD, FIELDS, HASHES, Arena, BodyClass, Counters, Faul
 from .validation import VALIDATES, validate
 
 # Hash tables follow from the others, the rest is scratch.
-REBUILT = (*HASHES, "work", "items", "path", "ends", "steps", "judging", "requests", "contained")
+REBUILT = (*HASHES, "work", "items", "path", "ends", "apart", "steps", "judging", "requests", "contained")
 _COPIES = 3  # of what is in use are there while a table grows
 _NO_FAULT = int(Fault.NONE)  # to look up a member takes 50 ns, and every call compares
 
@@ -73,6 +73,13 @@ class Machine:
     def is_half_full(self) -> bool:
         """Whether half of a limit is used up, so that a fresh machine should take new work."""
         return 2 * self.num_states > self._limits.states or 2 * self.n.nodes > self._limits.nodes
+
+    def take_fault(self) -> bool:
+        """Whether compiled code that was not called by `call` has stopped at a fault, which is forgotten: `call` meets it again."""
+        is_faulty = self._arena.array.item(FAULT_WORD) != _NO_FAULT
+        if is_faulty:
+            self._arena.array[FAULT_WORD] = _NO_FAULT
+        return bool(is_faulty)
 
     @property
     def nbytes(self) -> int:

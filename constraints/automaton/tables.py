@@ -34,6 +34,7 @@ STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
 NO_CLASS = 0  # in `Counters.wanted`
 MAX_ENDS = 2048
+MOST_APART = 1024
 
 
 class Fault(IntEnum):
@@ -72,6 +73,7 @@ class Counters(Record, size=48):
     searched: int
     wanted: int  # 1 + the body class that a mask was made in without tables, or NO_CLASS
     num_ends: int  # that were noted
+    num_apart: int  # parts of the walk that were put aside
     notes_ends: int  # 1 while a walk notes them
     cleared: int  # of the exits of a class all are cleared, from here to cleared_end, that are not kept, see tail_masks.py
     cleared_end: int
@@ -204,6 +206,14 @@ class Path(Record, size=8):
     after: int  # the first node behind its subtree, or behind the literal's
 
 
+class Apart(Record, size=4):
+    """A part of a walk that is put aside, see masks/apart.py."""
+
+    trie: Place
+    node: int  # below which it lies, or ROOT
+    state: StateId  # that is there
+
+
 class Step(Record):
     """What a walk with a register knows at one depth of the trie (judging.py)."""
 
@@ -276,6 +286,7 @@ class Tables(View):
     items: Words  # scratch: items of the state being made
     path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
     ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
+    apart: Records[int, Apart]  # [MOST_APART] scratch
     steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
     judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches

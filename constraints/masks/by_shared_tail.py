@@ -18,13 +18,14 @@ from ..numba_support.jit import inner
 from ..numba_support.records import Words
 from ..vocabulary.byte_classes import LOWER, UPPER
 from ..vocabulary.packed_records import Vocab, below, trie_of
+from .apart import reads_alike
 from .by_endless_body import by_endless_body
 from .by_own_walk import row_and_ends
 from .class_masks import MANY_TOKENS, body_of
 from .mask_rows import begin, clear_tokens, has_too_many_edits
 from .shared_continuations import are_ends_known, common_tail, completes_inside, end_of, ends_of, without_tail
 from .strategy_contract import Strategy, Told, keep_row
-from .trie_walk import reads_alike, walk, walk_rest
+from .trie_walk import walk, walk_rest
 
 
 @inner

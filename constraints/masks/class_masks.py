@@ -12,21 +12,23 @@ from typing import NamedTuple
 import numpy as np
 
 from ..automaton.closures import ENDLESS
+from ..automaton.determinize import step
 from ..automaton.nodes import NO_BODY, NO_UNLISTED, head_of, repetition, sequence, wide
 from ..automaton.states import intern_state, items_of
-from ..automaton.tables import DEAD, STATE_MASK, Fault, Tables
+from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault, Tables
 from ..base.ids import BodyId, NodeId, Place, StateId
 from ..base.kinds import UNBOUNDED, Kind
 from ..numba_support.jit import inner
 from ..numba_support.records import Words
-from ..vocabulary.byte_classes import LOWER, UPPER
 from ..vocabulary.packed_records import NO_PLACE, ROOT, ClassTables, Vocab, class_tables_of, is_inside
+from .apart import reads_letters_alike, without_words
 from .loop_context import exit_state_of, is_body_exclusive, is_loop, leading_copies
 from .mask_rows import clear_tokens
 from .shared_continuations import completes_inside
-from .trie_walk import reads_alike, walk, walk_literals, without_literals
+from .trie_walk import walk, walk_literals, without_literals
 from .uniform_transitions import knows_uniform, uniform_of
 
+BLANK = 0x20
 ONLY_IN_STRINGS = tuple(b"#_AZbz")  # some of what stands in JSON only there, and in most strings
 MANY_TOKENS = 4000  # more than are looked at one by one
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
@@ -81,6 +83,10 @@ def fill_plain(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
     """Describe the mask of a state without literals. Returns the base."""
     body, max_chars = m.states[state].body_class, m.states[state].max_chars
     class_tables = m.classes[body].tables if body >= 0 else string_class(m, vocab, state)
+    has_exits = class_tables != 0 and class_tables_of(vocab, class_tables).has_exits != 0
+    is_in_groups = body >= 0 and not has_exits and goes_by_groups(m, state)
+    if is_in_groups:
+        class_tables = NO_PLACE
     if class_tables != 0:
         tables = class_tables_of(vocab, class_tables)
         slice_ = slice_of(m, tables, state, max_chars) if body >= 0 else tables.last_slice
@@ -94,10 +100,23 @@ def fill_plain(m: Tables, vocab: Vocab, rows: Words, state: StateId) -> int:
             base, other = fill_space(m, vocab, rows, space, max_chars), rest
             m.states[state].events |= m.states[space].events
     trie = vocab.grouped if reads_letters_alike(m, other) else vocab.trie
-    if walk(m, vocab, rows, trie, ROOT, other) > MANY_VISITED and body >= 0 and class_tables == 0:
+    if walk(m, vocab, rows, trie, ROOT, other) > MANY_VISITED and body >= 0 and class_tables == 0 and not is_in_groups:
         m.n.wanted = body + 1
     m.states[state].events |= m.states[other].events
     return base
+
+
+@inner
+def goes_by_groups(m: Tables, state: StateId) -> bool:
+    """Whether a walk of all tokens in the trie by groups takes less than one of those that a body class leaves over: a space may
+    come, with which a third of them begins, and letters are read alike there (apart.py)."""
+    after = m.next[state * 256 + BLANK]
+    if after == UNKNOWN:
+        after = step(m, state, BLANK)
+    if m.n.fault != Fault.NONE or after & STATE_MASK == DEAD:
+        return False
+    rest = without_words(m, wide(after & STATE_MASK))
+    return rest != DEAD and m.n.fault == Fault.NONE and reads_letters_alike(m, rest)
 
 
 @inner
@@ -230,21 +249,6 @@ def longer_parts(tables: ClassTables, chars: int) -> int:
         else:
             high = middle
     return low
-
-
-@inner
-def reads_letters_alike(m: Tables, state: StateId) -> bool:
-    """Whether a state reads letters, and reads them all alike, and so do the states to which they lead."""
-    if m.next[state * 256 + LOWER] == DEAD and m.next[state * 256 + UPPER] == DEAD:
-        return False
-    s = state
-    for _ in range(3):
-        for first in (LOWER, UPPER):
-            if not reads_alike(m, s, first, first + 26):
-                return False
-        first = LOWER if m.next[s * 256 + LOWER] != DEAD else UPPER
-        s = m.next[s * 256 + first] & STATE_MASK
-    return True
 
 
 @inner

@@ -3,7 +3,7 @@
 Comes in: a state, and a byte trie of the vocabulary (packed_vocabulary.py). Goes out: *edits* of a mask row (mask_rows.py),
 ranges of tokens that survive. A token *survives* when the automaton can read all of its bytes.
 
-The same idea in five versions, from obvious to fast; tests hold them equal:
+The same idea in seven versions, from obvious to fast; tests hold them equal:
 
 1. Try every token byte by byte (`end_states`, which also tells where each token leads).
 2. Walk the byte trie depth first (`walk`): a dead byte skips a whole subtree, and a shared prefix is read once.
@@ -12,7 +12,9 @@ The same idea in five versions, from obvious to fast; tests hold them equal:
    of them. Subtrees of such characters are taken whole (`Shape` in packed_records.py). For classes that are met often the
    bits of those tokens are known, by length in characters (`BodyClass.slices`), and only the *residual* trie of the others is
    walked.
-5. Walk a trie in which groups of bytes are one, such as all small letters (byte_classes.py), where states read a group alike; look
+5. Walk words apart from what reads any letters (apart.py).
+6. Do not make a state for the last byte of a token, if there is no longer token (`reads_plainly`).
+7. Walk a trie in which groups of bytes are one, such as all small letters (byte_classes.py), where states read a group alike; look
    at the single tokens where they do not (`walk_each`).
 
 Why the slices are exact: every string of at most `max_chars` characters of the class, the last one possibly cut short,
@@ -38,7 +40,7 @@ from ..automaton.states import (
 )
 from ..automaton.tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, Tables, tables_at
 from ..base.ids import NodeId, StateId, TokenId
-from ..base.kinds import Kind
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner
 from ..numba_support.record_access import pointer
 from ..numba_support.records import Words
@@ -56,8 +58,10 @@ from ..vocabulary.packed_records import (
     ending_at,
     is_inside,
     token_bytes,
+    trie_of,
     vocab_at,
 )
+from .apart import WORTH_APART, put_apart, put_aside, reads_alike
 from .mask_rows import set_tokens
 from .multibyte_step import leap
 from .shared_continuations import note_end, note_end_inside
@@ -84,6 +88,19 @@ def next_child(m: Tables, trie: Trie, i: int, state: StateId, table: int, end: i
 def walk(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: StateId) -> int:
     """Note the tokens below a node of a trie that survive from `state`, as edits of the row. top: the node, or ROOT.
     Returns the number of nodes visited. On a fault some tokens are missing."""
+    m.n.num_apart = visited = at = 0
+    if top != ROOT or trie.is_grouped or not put_apart(m, vocab, rows, trie, top, state):
+        put_aside(m, trie.place, top, state)
+    while at < m.n.num_apart and m.n.fault == Fault.NONE:
+        part = m.apart[at]
+        visited += walk_part(m, vocab, rows, trie_of(vocab, part.trie), part.node, part.state, state)
+        at += 1
+    return visited
+
+
+@inner
+def walk_part(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: StateId, of: StateId) -> int:
+    """`walk`, but for what is put aside on the way. of: the state from which the whole walk is, which gets the events."""
     i, n = begin_walk(m, trie, top, state)
     visited = events = 0
     if m.states[state].literal_left > 0 and not trie.is_grouped:
@@ -98,7 +115,7 @@ def walk(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: Stat
         if before == DEAD:
             i = above.after
             continue
-        if trie.is_grouped and not reads_alike(m, before, byte, trie.group_ends[byte]):
+        if trie.is_grouped and trie.group_ends[byte] > byte + 1 and not reads_alike(m, before, byte, trie.group_ends[byte]):
             events |= walk_each(m, vocab, rows, trie, i, before)
             i = node.skip
             continue
@@ -108,36 +125,42 @@ def walk(m: Tables, vocab: Vocab, rows: Words, trie: Trie, top: int, state: Stat
             end, i = trie.nodes[skip].first, skip
         else:
             s = m.next[before * 256 + byte]
-            if s == UNKNOWN:
+            is_last = s == UNKNOWN and skip == i + 1 and reads_plainly(m, before, byte)
+            if s == UNKNOWN and not is_last:
                 s = step(m, before, byte)
                 if m.n.fault != Fault.NONE:
                     break
             if s == DEAD:
                 i = next_child(m, trie, i, before, above.table, above.after)
                 continue
-            events |= 1 << (s >> STATE_BITS)
+            events |= 1 if is_last else 1 << (s >> STATE_BITS)
             s &= STATE_MASK
             if s == DEAD:
                 i = skip
                 continue
-            if has_shape and not begins and is_within(m, trie.shapes[i], s, skip - i):
+            if is_last:
+                i = skip
+            elif has_shape and not begins and is_within(m, trie.shapes[i], s, skip - i):
                 end, i = trie.nodes[skip].first, skip
             elif m.states[s].literal_left > 0 and skip > i + 1 and not trie.is_grouped:
                 m.path[d].state, m.path[d].after = DEAD, skip
                 i = walk_text(m, rows, trie, i, s)
             else:
-                here = m.path[d]
-                here.state, here.table, here.after = s, node.table, skip
                 if m.states[s].accept == 1 and skip > i + 1:
                     note_end(m, trie, i)
-                i += 1
+                if trie.nodes[skip].first - end > WORTH_APART and put_apart(m, vocab, rows, trie, i, s):
+                    i = skip
+                else:
+                    here = m.path[d]
+                    here.state, here.table, here.after = s, node.table, skip
+                    i += 1
         if start != end:
             if start != pending_end:
                 set_tokens(rows, trie.order + pending_start, trie.order + pending_end)
                 pending_start = start
             pending_end = end
     set_tokens(rows, trie.order + pending_start, trie.order + pending_end)
-    m.states[state].events |= events
+    m.states[of].events |= events
     m.n.visited += visited
     return visited
 
@@ -155,17 +178,25 @@ def begin_walk(m: Tables, trie: Trie, top: int, state: StateId) -> tuple[int, in
 
 
 @inner
-def reads_alike(m: Tables, state: StateId, first: int, end: int) -> bool:
-    """Whether a state has the same transition on all bytes of first..end. False on a fault."""
-    row = m.next + state * 256
-    for byte in range(first, end):
-        if row[byte] == UNKNOWN:
-            step(m, state, byte)
-            if m.n.fault != Fault.NONE:
-                return False
-        if row[byte] != row[first]:
+def reads_plainly(m: Tables, state: StateId, byte: int) -> bool:
+    """Whether a class or a literal reads a byte from a state, and passes no event: what ends with this byte survives, and needs no
+    state behind it. False where it takes the transition to find out."""
+    start, length = plain_items(m, state)
+    is_read = False
+    for j in range(start, start + length):
+        item = m.pool[j]
+        head = m.nodes[head_of(m, item)]
+        if head.kind == Kind.LITERAL:
+            is_read = is_read or m.text[head.a] == byte
+        elif head.kind == Kind.CLASS:
+            for e in range(head.a, head.a + head.b):
+                if m.edge_low[e] <= byte <= m.edge_high[e]:
+                    if head.c != 0 or m.nodes[m.edge_next[e]].size >= INFINITE:
+                        return False
+                    is_read = True
+        elif item != EMPTY:
             return False
-    return True
+    return is_read
 
 
 @inner
@@ -180,6 +211,8 @@ def walk_each(m: Tables, vocab: Vocab, rows: Words, trie: Trie, i: int, state: S
         s, at = state, start + offset
         while at < end and s != DEAD and m.n.fault == Fault.NONE:
             answer = m.next[s * 256 + vocab.text[at]]
+            if answer == UNKNOWN and at + 1 == end and reads_plainly(m, s, vocab.text[at]):
+                break  # it survives
             if answer == UNKNOWN:
                 answer = step(m, s, vocab.text[at])
             events |= 1 << (answer >> STATE_BITS)

@@ -23,6 +23,7 @@ from ..grammar.source import Limits, Source, fingerprint_of
 from ..masks.mask_rows import MaskRows
 from ..saved.constraint_file import SavedAutomaton, saved_automaton, write_constraint
 from ..token_automaton.counter_abstraction import PLENTY
+from ..token_automaton.masking import NO_ROOM
 from ..token_automaton.min_tokens import Distances
 from ..token_automaton.token_automaton import EVERY_BYTE, Distant, TokenAutomaton
 from ..uniqueness.register_product import ExtraCost
@@ -191,6 +192,39 @@ class Constraint:
                 self._make_room()
                 numbers = [self._row_number(state) for state in states]
             return np.array(numbers, np.int32), self._automaton.rows
+
+    def knows_mask(self, state: State) -> bool:
+        """Whether the mask of a state is there, so that `mask` only looks it up."""
+        return state in self._row_numbers or state == FINISHED
+
+    def begin_masks(self, states: Iterable[State]) -> list[tuple[State, tuple[int, ...]]] | None:
+        """(state, what compiled code is to be called with) for those of some states whose masks are not known, for mask_batches.py.
+        Nobody else has the constraint from then on, until `end_masks`.
+
+        None where masks are not made so: by a constraint of several parts, for a vocabulary in which some byte is no token, and
+        while another thread has the constraint.
+        """
+        if type(self) is not Constraint or not self._spells_every_byte or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            self._make_room()
+            return [(state, self._automaton.asked(*_parts(state))) for state in states if not self.knows_mask(state)]
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def end_masks(self, answers: Iterable[tuple[State, int, int]]) -> None:
+        """Keep what was made since `begin_masks`. What could not be made is left to `mask`, which also raises what is to be
+        raised. answers: (state, number of its row, class that wants tables)."""
+        try:
+            if self._automaton.end_asking():
+                for state, number, wanted in answers:
+                    self._automaton.give_tables(wanted)
+                    if number != NO_ROOM:
+                        self._num_misses += 1
+                        self._row_numbers[state] = number
+        finally:
+            self._lock.release()
 
     def advance(self, state: State, token_id: int) -> State | None:
         """The state after the token `token_id`; None when it is not allowed. Raises ValueError for an id outside the vocabulary."""

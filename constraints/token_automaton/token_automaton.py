@@ -258,12 +258,25 @@ class TokenAutomaton:
             number, wanted = self._machine.call(
                 masking.mask_row, self._atlas, self.rows.address, state, held, completable
             )
-            if wanted != NO_CLASS:
-                self._build_tables(wanted - 1)
+            self.give_tables(wanted)
             if number != masking.NO_ROOM:
                 found: int = number
                 return found
             self.rows.grow()
+
+    def asked(self, state: State, held: RegisterId = NO_REGISTER) -> tuple[int, ...]:
+        """The arguments of `masking.mask_row` that ask for `row_number`, where the vocabulary spells every byte; valid until the
+        next call of `row_number`. Behind the last one `end_asking` has to be called."""
+        return self._machine.address, self._atlas, self.rows.address, state, held, 0
+
+    def end_asking(self) -> bool:
+        """Whether all that was `asked` has been answered; not when something has to grow first, then answers mean nothing."""
+        return not self._machine.take_fault()
+
+    def give_tables(self, wanted: int) -> None:
+        """What `masking.mask_row` wants beside the number of a row."""
+        if wanted != NO_CLASS:
+            self._build_tables(wanted - 1)
 
     def leave_out(self, strategies: Strategy) -> None:
         """Make masks without some strategies from now on: for tests and for measuring. Masks are the same."""

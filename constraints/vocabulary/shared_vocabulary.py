@@ -39,6 +39,7 @@ class SharedVocabulary:
         self._lock = threading.Lock()
         self._of_thread = threading.local()
         self._walked: dict[Ranges, int] = {}
+        self._builders: dict[Ranges, threading.Thread] = {}
         self._has_character: dict[Ranges, bool] = {}
         self._spares: dict[object, Spares[SharedVocabulary, Any]] = {}  # by what makes them
         path = stored_tables.path_of(vocabulary)
@@ -88,17 +89,31 @@ class SharedVocabulary:
         return self._offsets.get(ranges, Place(0))
 
     def tables_wanted(self, ranges: Ranges) -> Place:
-        """`tables`, asked for after a mask was made without them: they are built when that has happened often enough."""
+        """`tables`, asked for after a mask was made without them. When that has happened often enough they are built, by another
+        thread: that takes as long as hundreds of masks, and none of them waits."""
         with self._lock:
             self._walked[ranges] = self._walked.get(ranges, 0) + 1
             is_due = (
                 self._walked[ranges] > _WALKS_BEFORE_TABLES
-                and len(self._bodies) < _MAX_BODIES
+                and len(self._bodies) + len(self._builders) < _MAX_BODIES
                 and self.packed_vocabulary.has_room()
             )
-            if is_due and ranges not in self._bodies:
-                self._build(ranges)
+            if is_due and ranges not in self._bodies and ranges not in self._builders:
+                builder = self._builders[ranges] = threading.Thread(target=self._build_later, args=(ranges,), daemon=True)
+                builder.start()
             return self.tables(ranges)
+
+    def wait_for_tables(self) -> None:
+        """Until all tables are there that are being built."""
+        for builder in list(self._builders.values()):
+            builder.join()
+
+    def _build_later(self, ranges: Ranges) -> None:
+        body = BodyClass.build(ranges, self.trie, self.words)
+        with self._lock:
+            if self.packed_vocabulary.has_room():
+                self._keep(ranges, body)
+            del self._builders[ranges]
 
     def copies_per_token(self, ranges: Ranges) -> int:
         """A number of characters of a class up to which one token can spell any number of them; 1 where that is not
@@ -116,7 +131,10 @@ class SharedVocabulary:
         return known
 
     def _build(self, ranges: Ranges, exits: Exits | None = None) -> None:
-        body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
+        self._keep(ranges, BodyClass.build(ranges, self.trie, self.words), exits)
+
+    def _keep(self, ranges: Ranges, body: BodyClass, exits: Exits | None = None) -> None:
+        self._bodies[ranges] = body
         self._offsets[ranges] = self.packed_vocabulary.body_class(ranges, body, exits)
 
     @cached_property

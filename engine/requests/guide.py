@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...constraints.runtime.mask_batches import WORTH_THREADS, make_masks
 from ..errors import InternalError
 from .canonical import CanonicalPairs
 from .loops import Loop
@@ -217,6 +218,9 @@ class MaskViews:
 
     def fill(self, guides: Iterable[Guide]) -> None:
         """Compute the next mask of each guide. What fails is noted in its `failure`."""
+        guides = list(guides)
+        if len(guides) >= WORTH_THREADS:
+            make_masks((guide.constraint, guide.state) for guide in guides)
         for guide in guides:
             try:
                 guide._install(self._count(guide.constraint.mask(guide.state)))

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from . import library
 
 NUMBER, TRUTH = "int64", "bool"
@@ -80,6 +83,22 @@ class Loops:
         if cache is not None:
             cache._cache_file._source_stamp = self.stamp
         return linked
+
+
+def call_each(
+    entry: Callable[..., Any], words: NDArray[np.int64], results: NDArray[np.int64], starts: NDArray[np.int64], num_threads: int
+) -> None:
+    """Call an entry point that takes numbers alone once for each row of `words`, and write what it returns to the same row.
+
+    words: int64 [calls, arguments]; results: int64 [calls, results]; starts: int64 [groups + 1]: the calls from starts[k] to
+    starts[k + 1] are made one after the other, in one thread. Machine code makes them in several threads, without the GIL; what
+    Numba has compiled, or what is Python, in this one.
+    """
+    if hasattr(entry, "each"):
+        entry.each(words, results, starts, num_threads)
+        return
+    for k in range(starts[0], starts[-1]):
+        results[k] = entry(*words[k].tolist())
 
 
 def type_of(text: str) -> str | ArrayType:

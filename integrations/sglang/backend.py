@@ -198,6 +198,9 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):
 
     def fill(self, vocab_mask: Tensor, indices: Sequence[int], walks: Sequence[Walk]) -> None:
         """Write what may come next in each of some walks to its row."""
+        from ...constraints.runtime.mask_batches import make_masks
+
+        make_masks((walk.constraint, walk.state) for walk in walks)
         if vocab_mask.ndim == 1:
             assert self._rows is not None, "the mask was not made by `allocate_vocab_mask`"
             vocab_mask.numpy()[indices] = self._rows.rows_of(walks)

@@ -22,7 +22,7 @@ from vllm.v1.structured_output.backend_types import (
     StructuredOutputOptions,
 )
 
-from ..walk import Walk
+from ..walk import Moved, Walk
 
 if TYPE_CHECKING:
     from ...constraints.grammar.source import Source
@@ -41,13 +41,15 @@ KINDS = {
 class MaskwrightGrammar(StructuredOutputGrammar):
     """One request's way through its constraint. Refused tokens change nothing; what follows the end is not looked at."""
 
-    __slots__ = ("walk",)
+    __slots__ = ("_moved", "walk")
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
+    def __init__(self, walk: Walk, moved: Moved) -> None:
+        """moved: the walks of all requests of the engine."""
+        self.walk, self._moved = walk, moved
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Go on by these tokens; False, and none is taken, where one is not allowed."""
+        self._moved.note(self.walk)
         return self.walk.take(tokens)
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
@@ -60,6 +62,7 @@ class MaskwrightGrammar(StructuredOutputGrammar):
 
     def fill_bitmask(self, bitmask: Tensor, batch_index: int) -> None:
         """Write the row `batch_index` of bitmask, int32 [rows, ceil(V / 32)] on the CPU."""
+        self._moved.make_masks(self.walk)
         self.walk.write_mask(bitmask.numpy()[batch_index].view(np.uint32))
 
     def is_terminated(self) -> bool:
@@ -79,6 +82,7 @@ class MaskwrightBackend(StructuredOutputBackend):
         self._lock = threading.Lock()
         self._compilers: Compilers | None = None
         self._is_destroyed = False
+        self._moved = Moved()
 
     def compile_grammar(
         self, request_type: StructuredOutputOptions, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -86,7 +90,7 @@ class MaskwrightBackend(StructuredOutputBackend):
         """The constraint of a request at its start. stop_token_ids: what ends the text, nothing else does; without any, the
         tokenizer's. Raises `ConstraintError` for what is refused."""
         source = request_source(request_type, grammar_spec, self.vllm_config)
-        return MaskwrightGrammar(Walk(self._known_compilers().compile(source, stop_token_ids)))
+        return MaskwrightGrammar(Walk(self._known_compilers().compile(source, stop_token_ids)), self._moved)
 
     def _known_compilers(self) -> Compilers:
         from ..compilers import Compilers

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from maskwright.constraints import ConstraintError
+from maskwright.constraints.runtime import mask_batches
 from maskwright.integrations import versions
 from maskwright.integrations.versions import UnsupportedEngine
 
@@ -130,6 +131,25 @@ EVERY_KIND = [
     ("STRUCTURAL_TAG", json.dumps({"type": "structural_tag", "format": {"type": "const_string", "value": "abc"}}), "abc", "ab"),
     ("STRUCTURAL_TAG", json.dumps({"structures": [{"begin": "<a>", "schema": SCHEMA, "end": "</a>"}], "triggers": ["<a>"]}), 'x<a>{"a":12}</a>y', '<a>{"b"'),
 ]  # fmt: skip
+
+
+def test_the_masks_of_all_that_moved_are_made_when_the_first_is_asked_for(
+    engine: Any, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mask_batches, "WORTH_THREADS", 2)
+    monkeypatch.setattr(mask_batches, "num_processors", lambda: 2)
+    eos = tokenizer().eos_token_id
+    specs = [f"a{letter}[cd]{{2}}" for letter in "abc"]
+    grammars, alone = ([backend.compile_grammar(engine.Options.REGEX, spec, stop_token_ids={eos}) for spec in specs] for _ in range(2))
+    for grammar in grammars:
+        assert grammar.accept_tokens("r", encoded("a"))
+    bitmask = backend.allocate_token_bitmask(3)
+    grammars[0].fill_bitmask(bitmask, 0)
+    assert all(grammar.walk.constraint.knows_mask(grammar.walk.state) for grammar in grammars)
+    for row, (grammar, other) in enumerate(zip(grammars, alone, strict=True)):
+        grammar.fill_bitmask(bitmask, row)
+        assert other.accept_tokens("r", encoded("a"))
+        assert allowed(bitmask[row]) == filled(backend, other)
 
 
 @pytest.mark.parametrize(("kind", "spec", "good", "bad"), EVERY_KIND)

@@ -7,6 +7,8 @@
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +164,130 @@ static PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyO
   return tuple;
 }
 
+/* -- many calls, by several threads ---------------------------------------------------------------------------------------- */
+
+#define MAX_THREADS 64
+
+/* Calls in groups: those of one group come one after the other, in one thread; each thread takes the next group that nobody has.
+   Who asks for them waits until all are made, not for threads that have not begun by then: a processor may be busy elsewhere. So
+   this is freed by whoever holds it last. */
+typedef struct {
+  Function function;
+  const int64_t *words; /* [calls, num_words] */
+  int64_t *results;     /* [calls, num_results] */
+  const int64_t *starts; /* [groups + 1] the first call of each group, and the end of the last */
+  int64_t num_words, num_results, num_groups;
+  atomic_llong next_group, groups_left;
+  atomic_int status, holders;
+  pthread_mutex_t lock;
+  pthread_cond_t all_made;
+} Calls;
+
+static void make_calls(Calls *calls) {
+  for (;;) {
+    int64_t group = atomic_fetch_add(&calls->next_group, 1);
+    if (group >= calls->num_groups) return;
+    for (int64_t i = calls->starts[group]; i < calls->starts[group + 1]; i++) {
+      is_out_of_memory = 0;
+      int32_t status = calls->function(calls->words + i * calls->num_words, calls->results + i * calls->num_results);
+      if (status != 0) atomic_store(&calls->status, is_out_of_memory ? 2 : 1);
+    }
+    if (atomic_fetch_sub(&calls->groups_left, 1) == 1) {
+      pthread_mutex_lock(&calls->lock);
+      pthread_cond_signal(&calls->all_made);
+      pthread_mutex_unlock(&calls->lock);
+    }
+  }
+}
+
+static void let_go(Calls *calls) {
+  if (atomic_fetch_sub(&calls->holders, 1) > 1) return;
+  pthread_cond_destroy(&calls->all_made);
+  pthread_mutex_destroy(&calls->lock);
+  free(calls);
+}
+
+static void *help(void *calls) {
+  make_calls(calls);
+  let_go(calls);
+  return NULL;
+}
+
+/* 0, or what went wrong in one of the calls: 2 for want of memory, 1 for anything else. */
+static int make_all(Calls *calls, int64_t num_threads) {
+  pthread_attr_t detached;
+  if (num_threads > 1 && pthread_attr_init(&detached) != 0) num_threads = 1;
+  if (num_threads > 1) pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  for (int64_t i = 1; i < num_threads; i++) {
+    pthread_t other;
+    atomic_fetch_add(&calls->holders, 1);
+    if (pthread_create(&other, &detached, help, calls) != 0) { /* then there are fewer */
+      atomic_fetch_sub(&calls->holders, 1);
+      break;
+    }
+  }
+  if (num_threads > 1) pthread_attr_destroy(&detached);
+  make_calls(calls);
+  pthread_mutex_lock(&calls->lock);
+  while (atomic_load(&calls->groups_left) > 0) pthread_cond_wait(&calls->all_made, &calls->lock);
+  pthread_mutex_unlock(&calls->lock);
+  int status = atomic_load(&calls->status);
+  let_go(calls);
+  return status;
+}
+
+/* The numbers of an array int64 [rows, columns], or [rows] for 0 columns; NULL when it is not that. */
+static int64_t *numbers_in(PyObject *value, npy_intp columns, int is_written) {
+  if (!PyArray_Check(value)) return NULL;
+  PyArrayObject *array = (PyArrayObject *)value;
+  int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (is_written ? NPY_ARRAY_WRITEABLE : 0);
+  if (!PyArray_CHKFLAGS(array, flags) || !PyArray_ISNOTSWAPPED(array) || PyArray_NDIM(array) != (columns > 0 ? 2 : 1)) return NULL;
+  if (PyArray_DESCR(array)->kind != 'i' || PyArray_ITEMSIZE(array) != 8) return NULL;
+  return columns == 0 || PyArray_DIM(array, 1) == columns ? PyArray_DATA(array) : NULL;
+}
+
+static PyObject *each(PyObject *self, PyObject *const *values, Py_ssize_t count) {
+  const EntryPoint *entry = (const EntryPoint *)self;
+  const Declaration *declared = entry->declared;
+  for (int i = 0; i < declared->num_arguments; i++)
+    if (declared->arguments[i].kind != 'n')
+      return PyErr_Format(PyExc_TypeError, "%s takes more than numbers, so each call is made by itself", declared->name);
+  if (count != 4) return PyErr_Format(PyExc_TypeError, "each takes words, results, starts and a number of threads");
+  int64_t num_words = declared->num_arguments, num_results = (int64_t)strlen(declared->results), num_threads;
+  const int64_t *words = numbers_in(values[0], num_words, 0), *starts = numbers_in(values[2], 0, 0);
+  int64_t *results = numbers_in(values[1], num_results, 1);
+  if (take_number(values[3], &num_threads) < 0) return NULL;
+  if (words == NULL || results == NULL || starts == NULL)
+    return PyErr_Format(PyExc_TypeError, "each takes arrays int64 [calls, %d], [calls, %d] and [groups + 1]", (int)num_words,
+                        (int)num_results);
+  int64_t num_calls = PyArray_DIM((PyArrayObject *)values[0], 0), num_groups = PyArray_DIM((PyArrayObject *)values[2], 0) - 1;
+  int is_ordered = num_groups >= 0 && PyArray_DIM((PyArrayObject *)values[1], 0) == num_calls && starts[0] >= 0;
+  for (int64_t group = 0; is_ordered && group < num_groups; group++)
+    is_ordered = starts[group] <= starts[group + 1] && starts[group + 1] <= num_calls;
+  if (!is_ordered) return PyErr_Format(PyExc_ValueError, "the groups of calls lie beyond the %zd calls", (Py_ssize_t)num_calls);
+  if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
+  if (num_threads > num_groups) num_threads = num_groups;
+  Calls *calls = malloc(sizeof(Calls));
+  if (calls == NULL) return PyErr_NoMemory();
+  *calls = (Calls){.function = entry->function, .words = words, .results = results, .starts = starts, .num_words = num_words,
+                   .num_results = num_results, .num_groups = num_groups, .groups_left = num_groups, .holders = 1,
+                   .lock = PTHREAD_MUTEX_INITIALIZER, .all_made = PTHREAD_COND_INITIALIZER};
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = make_all(calls, num_threads);
+  Py_END_ALLOW_THREADS
+  if (status == 2) return PyErr_NoMemory();
+  if (status != 0) return PyErr_Format(PyExc_RuntimeError, "%s raised an error in machine code", declared->name);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef entry_methods[] = {
+    {"each", (PyCFunction)(void (*)(void))each, METH_FASTCALL,
+     "each(words, results, starts, num_threads): a call for each row of words, whose results are written to the same row. Calls "
+     "starts[k] to starts[k + 1] are made one after the other, in one thread."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyObject *name_of(PyObject *self, void *closure) {
   (void)closure;
   return PyUnicode_FromString(((EntryPoint *)self)->declared->name);
@@ -179,6 +305,7 @@ static PyTypeObject EntryPointType = {
     .tp_call = PyVectorcall_Call,
     .tp_repr = shown,
     .tp_getset = entry_attributes,
+    .tp_methods = entry_methods,
     .tp_doc = "A loop of machine code.",
 };
 

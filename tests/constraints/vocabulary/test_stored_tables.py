@@ -84,10 +84,14 @@ def test_what_is_appended_stays_in_the_process(folder: Path, monkeypatch: pytest
     monkeypatch.setattr(shared_vocabulary, "_WALKS_BEFORE_TABLES", 0)
     first, second = SharedVocabulary(vocabulary()), SharedVocabulary(vocabulary())
     letters = ((97, 122),)
-    assert first.tables_wanted(letters) != 0 and second.tables(letters) == 0
+    first.tables_wanted(letters)
+    first.wait_for_tables()
+    assert first.tables(letters) != 0 and second.tables(letters) == 0
     assert first.packed_vocabulary.nbytes > second.packed_vocabulary.nbytes
     assert path.read_bytes() == before
     made = SharedVocabulary(vocabulary())
+    made.tables_wanted(letters)
+    made.wait_for_tables()
     assert made.tables_wanted(letters) == first.tables(letters)
     assert_same(made, first)
     assert first.tables(JSON_CHARACTERS) == second.tables(JSON_CHARACTERS) != 0

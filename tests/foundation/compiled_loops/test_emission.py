@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from maskwright.foundation.compiled_loops import library
-from maskwright.foundation.compiled_loops.declarations import ArrayType, type_of
+from maskwright.foundation.compiled_loops.declarations import ArrayType, call_each, type_of
 
 NATIVE = Path(library.__file__).with_name("native")
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
@@ -196,6 +196,52 @@ def test_errors_leave_nothing_behind(compiled: ModuleType) -> None:
     with pytest.raises(RuntimeError, match="checked raised an error"):
         checked(21)
     assert (checked(20), room(3)) == (20, 1)
+
+
+@pytest.mark.parametrize("num_threads", [-1, 1, 2, 100])
+def test_many_calls_are_made_in_groups(compiled: ModuleType, num_threads: int) -> None:
+    entry = compiled.entry("total", compiled.levels()[-1])
+    words = np.random.default_rng(num_threads + 1).integers(-1000, 1000, (500, 2))
+    starts = np.array([1, 1, 4, *range(5, 400, 7), 499])
+    results = np.full((500, 1), -5000)
+    assert entry.each(words, results, starts, num_threads) is None
+    assert (results[1:499, 0] == words[1:499].sum(1)).all()
+    assert results[0, 0] == results[499, 0] == -5000, "no group has them"
+    twin = np.full((500, 1), -5000)
+    call_each(lambda first, second: first + second, words, twin, starts, num_threads)
+    assert (twin == results).all()
+
+
+def test_errors_of_one_call_among_many_are_told(compiled: ModuleType) -> None:
+    results = np.zeros((3, 1), np.int64)
+    for name, given, error in (("checked", [[1], [21], [2]], RuntimeError), ("room", [[1], [1 << 55], [1]], MemoryError)):
+        with pytest.raises(error):
+            compiled.entry(name, compiled.levels()[-1]).each(np.array(given), results, np.arange(4), 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "results", "starts", "error"),
+    [
+        (np.zeros((3, 3), np.int64), np.zeros((3, 1), np.int64), np.arange(4), TypeError),
+        (np.zeros((3, 2), np.int32), np.zeros((3, 1), np.int64), np.arange(4), TypeError),
+        (np.zeros((3, 2), np.int64), np.zeros((3, 2), np.int64), np.arange(4), TypeError),
+        (np.zeros((3, 2), np.int64), np.zeros((3, 1), np.int64)[::-1], np.arange(4), TypeError),
+        (np.zeros((3, 2), np.int64), np.zeros((3, 1), np.int64), np.arange(4)[:, None], TypeError),
+        (np.zeros((3, 2), np.int64), np.zeros((2, 1), np.int64), np.arange(4), ValueError),
+        (np.zeros((3, 2), np.int64), np.zeros((3, 1), np.int64), np.arange(5), ValueError),
+        (np.zeros((3, 2), np.int64), np.zeros((3, 1), np.int64), np.array([2, 1]), ValueError),
+        (np.zeros((3, 2), np.int64), np.zeros((3, 1), np.int64), np.array([-1, 1]), ValueError),
+        (np.zeros((3, 2), np.int64), np.zeros((3, 1), np.int64), np.zeros(0, np.int64), ValueError),
+    ],
+)
+def test_many_calls_that_do_not_fit_are_refused(compiled: ModuleType, words: Any, results: Any, starts: Any, error: Any) -> None:
+    with pytest.raises(error):
+        compiled.entry("total", compiled.levels()[-1]).each(words, results, starts, 2)
+
+
+def test_entry_points_that_take_arrays_are_called_one_by_one(compiled: ModuleType) -> None:
+    with pytest.raises(TypeError, match="more than numbers"):
+        compiled.entry("nothing", compiled.levels()[-1]).each(np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64), np.arange(2), 2)
 
 
 def test_names_and_levels_that_are_not_there_are_refused(compiled: ModuleType) -> None:
