@@ -80,7 +80,7 @@ def serve_requests(m: Tables) -> None:
     """Serve the requests, the last one first, until none is left. One that cannot be served yet has put others on top
     of itself."""
     m.n.searched = 0
-    while m.n.requests > 0 and m.n.fault == Fault.NONE:
+    while m.n.requests > 0 and m.n.fault == Fault.NONE and not pauses(m):
         top = m.n.requests - 1
         what, byte = m.requests[2 * top], m.requests[2 * top + 1]
         served = search(m, what) if byte == SEARCH else derive(m, what, byte)
@@ -88,6 +88,16 @@ def serve_requests(m: Tables) -> None:
             m.n.requests = top
     if m.n.fault != Fault.NONE:
         m.n.requests = 0
+
+
+@inner
+def pauses(m: Tables) -> bool:
+    """Whether a call has taken as many steps as it may at once; that is a fault then. What it has found is there when it is
+    repeated."""
+    if m.n.pause == 0 or m.n.steps < m.n.pause:
+        return False
+    m.n.fault = Fault.PAUSED
+    return True
 
 
 @inner
@@ -324,13 +334,14 @@ def search(m: Tables, origin: NodeId) -> bool:
         if rest >= 0:
             keep_path(m, nodes, parent, i, rest)
             return True
-        if not know_operands(m, node):
+        if pauses(m) or not know_operands(m, node):
             return False
-        previous = NOT_KNOWN
+        before_x = before_y = UNKNOWN  # of the byte before
         for byte in range(256):
             x, y = operands_after(m, node, wide(byte))
-            if m.nodes[node].c == Kind.BOTH and (x == DEAD or y == DEAD):
+            if x == before_x and y == before_y or m.nodes[node].c == Kind.BOTH and (x == DEAD or y == DEAD):
                 continue
+            before_x, before_y = x, y
             successor = intern_node(m, Kind.PRODUCT, x, y, m.nodes[node].c)
             if end >= limit or m.n.searched >= SEARCHES * limit:
                 if m.n.gives_up:
@@ -339,7 +350,7 @@ def search(m: Tables, origin: NodeId) -> bool:
                 m.n.fault = Fault.SEARCH_EXHAUSTED
             if m.n.fault != Fault.NONE:
                 return False
-            if successor != previous and m.nodes[successor].searched_in != epoch:
+            if m.nodes[successor].searched_in != epoch:
                 m.nodes[successor].searched_in = epoch
                 alone = max(m.states[x].cost, m.states[y].cost) if m.nodes[node].c == Kind.BOTH else 0
                 rank = min(alone + (level[i] + 1 if 2 * end < limit else 0), RANKS - 1)
@@ -347,7 +358,6 @@ def search(m: Tables, origin: NodeId) -> bool:
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
                 m.n.searched += 1
-            previous = successor
     for j in range(end):
         m.nodes[nodes[j]].size = m.nodes[nodes[j]].cost = INFINITE
     return True

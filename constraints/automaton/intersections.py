@@ -114,7 +114,10 @@ class Intersections:
     def _note(self, claims: list[Claim]) -> None:
         """Say that texts may be left out; `claims` say where."""
         where = f"{claims[0][0]}: " if claims else ""
-        note = f"{where}takes too many states to be kept at once: ways whose end lies too far away to be found are left out"
+        note = (
+            f"{where}takes too many states to be kept at once: ways whose end lies too far away to be found are left out, and a "
+            "text in which limits.states is nearly used up is ended on one way"
+        )
         if note not in self._grammar.notes:
             self._grammar.notes.append(note)
 
@@ -125,7 +128,7 @@ class Intersections:
                 self._entered.add(part)
 
     def _enter_product(self, node: Node) -> None:
-        self._machine.call(determinize.enter_product, node)
+        self._machine.call_pausing(determinize.enter_product, node)
 
     def _too_hard(self, claims: list[Claim]) -> ConstraintLimit:
         path, keywords = _told(claims)

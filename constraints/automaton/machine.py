@@ -23,6 +23,8 @@ from .validation import VALIDATES, validate
 
 # Hash tables follow from the others, the rest is scratch.
 REBUILT = (*HASHES, "work", "items", "path", "ends", "apart", "steps", "judging", "requests", "contained")
+SHARE_OF_ENDS = 1 / 16  # of `Limits.states` and `Limits.nodes`, for the ends of texts in which these are met; and as much beyond
+STEPS_AT_ONCE = 4_000  # transitions that a call finds between two looks at the clock, while compiling: some 20 ms
 _COPIES = 3  # of what is in use are there while a table grows
 _NO_FAULT = int(Fault.NONE)  # to look up a member takes 50 ns, and every call compares
 
@@ -32,6 +34,7 @@ class Machine:
 
     def __init__(self, arena: Arena, limits: Limits) -> None:
         self._arena, self._limits = arena, limits
+        self.may_exceed = False  # while what is asked for needs few states, and has to be there
         self.kept_lazily: dict[Node, tuple[str, tuple[str, ...]]] = {}  # intersections that are no tables: path and keywords
 
     @property
@@ -82,6 +85,12 @@ class Machine:
         return bool(is_faulty)
 
     @property
+    def is_nearly_full(self) -> bool:
+        """Whether what is left of a limit is little more than texts need that are to end."""
+        share = 1 - SHARE_OF_ENDS
+        return self.num_states > share * self._limits.states or self.n.nodes > share * self._limits.nodes
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory in use. The array has room for more, in pages that have not been touched yet."""
         return 4 * self._arena.words_in_use
@@ -112,23 +121,35 @@ class Machine:
                 return result
             self._mend(fault)
 
+    def call_pausing(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
+        """`call`, which looks at the clock now and then."""
+        self.n.pause = self.n.steps + STEPS_AT_ONCE
+        try:
+            return self.call(compiled, *arguments)
+        finally:
+            self.n.pause = 0
+
     def _mend(self, fault: int) -> None:
         """Grow the table that a fault names. Raises `ConstraintLimit` where a limit forbids that, or no table is to
         blame."""
         self._arena.array[FAULT_WORD] = Fault.NONE
         look()
+        if fault == Fault.PAUSED:
+            self.n.pause = self.n.steps + STEPS_AT_ONCE
+            return
         if fault == Fault.SEARCH_EXHAUSTED:
             raise ConstraintLimit(
                 "the search for a string that satisfies an intersection visits too many states",
                 limit="search_states", value=self._limits.search_states,
             )  # fmt: skip
-        self._check_limit("states", self.num_states, self._limits.states)
-        self._check_limit("nodes", self.n.nodes, self._limits.nodes)
+        share = 1 + (SHARE_OF_ENDS if self.may_exceed else 0)
+        self._check_limit("states", self.num_states, self._limits.states, share)
+        self._check_limit("nodes", self.n.nodes, self._limits.nodes, share)
         check_bytes(_COPIES * self.nbytes)
         emptied = self._arena.grow(fault)
         determinize.rehash(self.address, *(name in emptied for name in HASHES))
 
     @staticmethod
-    def _check_limit(name: str, value: int, limit: int) -> None:
-        if value >= limit:
+    def _check_limit(name: str, value: int, limit: int, share: float) -> None:
+        if value >= share * limit:
             raise ConstraintLimit(f"the automaton has {value} {name}", limit=name, value=limit)

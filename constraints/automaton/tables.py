@@ -49,6 +49,7 @@ class Fault(IntEnum):
     FULL_REQUESTS = 6
     FULL_SEQUENCES = 7
     SEARCH_EXHAUSTED = 100
+    PAUSED = 101  # to look at the clock
 
 
 # -- records ------------------------------------------------------------------------------------------------------------
@@ -98,6 +99,7 @@ class Counters(Record, size=48):
     strategies_off: int  # bits of `Strategy` (strategy_contract.py) that are left out
     graph: int  # 1 when stacks are kept as a graph, see fronts.py
     gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
+    pause: int  # `steps` at which a call is to stop for a look at the clock, 0 for never
 
 
 class NodeRecord(Record, size=16):

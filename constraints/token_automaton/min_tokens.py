@@ -182,7 +182,7 @@ class Distances:
             depth += 1
             reached: list[StateId] = []
             for state in frontier:
-                if self._nodes_left <= 0:
+                if self._nodes_left <= 0 or self._automaton.is_nearly_full:
                     self._known[origin] = bound
                     return
                 ends, visited = self._automaton.end_states(state)

@@ -8,7 +8,8 @@ the states that users see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -144,6 +145,10 @@ class TokenAutomaton:
         """A number of tokens that suffices to finish; INFINITE when the vocabulary cannot."""
         return int(self._machine.states("cost")[state])
 
+    def size(self, state: State) -> int:
+        """Bytes of a text with which `state` could be finished, if its parts were by themselves."""
+        return int(self._machine.nodes("size")[self._items(state)].min(initial=INFINITE))
+
     def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         """`cost` of many states."""
         costs: NDArray[np.int32] = self._machine.states("cost")[states]
@@ -249,6 +254,10 @@ class TokenAutomaton:
     def row(self, state: State) -> NDArray[np.uint32]:
         """The mask of a state, uint32 [words], read-only, EOS bits included when it accepts."""
         return self.rows.get(self.row_number(state))
+
+    def has_row(self, state: State) -> bool:
+        """Whether the mask of a state, without a register, is known."""
+        return bool(self._machine.states("row")[state])
 
     def row_number(self, state: State, held: RegisterId = NO_REGISTER) -> int:
         """The number of the mask row of a state, or of a state and the register `held` when the automaton remembers."""
@@ -491,6 +500,20 @@ class TokenAutomaton:
     @property
     def is_half_full(self) -> bool:
         return self._machine.is_half_full
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether nearly all of a limit is used up, so that texts have to end."""
+        return self._machine.is_nearly_full
+
+    @contextmanager
+    def beyond_limits(self) -> Iterator[None]:
+        """Meanwhile the automaton may become a little larger than its limits: for what needs few states, and cannot do without."""
+        self._machine.may_exceed = True
+        try:
+            yield
+        finally:
+            self._machine.may_exceed = False
 
     @property
     def num_states(self) -> int:

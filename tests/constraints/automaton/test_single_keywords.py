@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, JsonSchema, Limits, Vocabulary
+from maskwright.constraints.automaton import machine
 from maskwright.constraints.automaton.intersections import SHARE_OF_ONE
 
 from .test_intersections import WORDS, finished
@@ -85,6 +86,23 @@ def test_what_a_search_does_not_finish_is_refused_with_path_and_keyword() -> Non
     with pytest.raises(ConstraintLimit, match="search_states") as caught:
         Compiler(VOCABULARY).compile(schema)
     assert caught.value.path == "#/properties/a" and caught.value.keyword == "pattern"
+
+
+def test_a_search_looks_at_the_clock_again_and_again_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, limits = JsonSchema({"type": "string", "pattern": "^(?!.*x.{9}x)(?=.*[ab].{4}x).*$"}), Limits(search_states=3_000)
+    whole, looks = Compiler(VOCABULARY, limits).compile(schema), 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+
+    with monkeypatch.context() as patched:
+        patched.setattr(machine, "STEPS_AT_ONCE", 50)
+        patched.setattr(machine, "look", look)
+        in_pieces = Compiler(VOCABULARY, limits).compile(schema)
+    assert whole.notes and looks > 20, "it is a product that is searched"
+    for seed in range(4):
+        assert finished(whole, random.Random(seed), 30) == finished(in_pieces, random.Random(seed), 30)
 
 
 @pytest.mark.parametrize("modulus", [997, 20_011])
