@@ -238,12 +238,15 @@ class Constraint:
         """(state, what compiled code is to be called with) for those of some states whose masks are not known, for mask_batches.py.
         Nobody else has the constraint from then on, until `end_masks`.
 
-        None where masks are not made so: by a constraint of several parts, for a vocabulary in which some byte is no token, and
-        while another thread has the constraint.
+        None where masks are not made so: by a constraint of several parts, for a vocabulary in which some byte is no token, where a
+        limit is nearly used up, and while another thread has the constraint.
         """
         if type(self) is not Constraint or not self._spells_every_byte or not self._lock.acquire(blocking=False):
             return None
         try:
+            if self._automaton.is_nearly_full:
+                self._lock.release()
+                return None
             self._make_room()
             return [(state, self._automaton.asked(*_parts(state))) for state in states if not self.knows_mask(state)]
         except BaseException:

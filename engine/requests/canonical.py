@@ -36,10 +36,11 @@ from ..errors import RequestError
 MAX_BYTES = 1 << 26  # of rows that are kept
 HEAD, HEAD_OF_CONTRACTIONS = 1, 3  # letters of a word in a token that decide where words end in front of it, or in it
 _APOSTROPHES = ("'", "\u2019")
-NEVER: tuple[int, ...] = (1 << 62,)  # the time of no merge
+FIRST, LAST = -1, 1 << 62  # before and behind all ranks
 
 Cut: TypeAlias = Callable[[str], Sequence[int]]  # the places in a text where its words begin
-Time: TypeAlias = tuple[int, ...]  # of a merge: those of lesser time are made first
+Time: TypeAlias = tuple[int, int]  # (record, rank of what follows at once on it)
+NEVER: Time = (LAST, LAST)
 Mask = NDArray[np.uint32]
 
 
@@ -160,8 +161,10 @@ class CanonicalPairs:
 class Trees:
     """The tree of merges of each token that merging makes. Symbols are texts in the tokenizer's own alphabet.
 
-    A merge is made at its rank, or, where a part of it is only made later, right behind that: its time is the rank alone or the
-    time of the later part and then the rank, which sort as they are made.
+    Two sides of a boundary are merged in turns, always by the pair of the least rank, the left one where two are equal. What one
+    side does, it does as if it were alone; a merge waits for the other side as the greatest rank in its tree would, its `record`,
+    since what a merge makes possible at a lesser rank follows at once. So a merge across the boundary has a time on either side,
+    and is made if it comes before the merges that take its parts into their parents.
     """
 
     def __init__(self, vocabulary: Mapping[str, int], merges: Iterable[Sequence[str]]) -> None:
@@ -174,11 +177,11 @@ class Trees:
                 pair = vocabulary[left], vocabulary[right]
                 if self._ranks.setdefault(pair, rank) == rank:
                     made[vocabulary[left + right]].append(pair)
-        self._parts: dict[int, tuple[int, int, Time]] = {}  # token -> (left part, right part, time) of its last merge
-        self._times: dict[int, Time] = {token_id: () for text, token_id in vocabulary.items() if len(text) == 1}
+        self._parts: dict[int, tuple[int, int]] = {}  # token -> (left part, right part) of its last merge
+        self._records: dict[int, int] = {token_id: FIRST for text, token_id in vocabulary.items() if len(text) == 1}
         for token_id in sorted(made, key=lambda token_id: len(self._spelt[token_id])):
             self._grow(token_id, made[token_id])
-        self.reached = list(self._times)
+        self.reached = list(self._records)
         self._index()
 
     def __contains__(self, token_id: object) -> bool:
@@ -189,19 +192,15 @@ class Trees:
         """bool [size]: the tokens b for which a merge crosses the boundary behind `before`."""
         joined = np.zeros(size, bool)
         for part, limit in self._right_edge(before):
-            for beside, time in self._behind.get(part, ()):
-                if time < limit:
+            for beside, on_left, on_right in self._behind.get(part, ()):
+                if on_left < limit:
                     tokens, limits = self._leading[beside]
-                    joined[tokens[: bisect_right(limits, -self._order[time])]] = True
+                    joined[tokens[: bisect_right(limits, _backwards(on_right))]] = True
         return joined
 
     def is_joined(self, before: int, after: int) -> bool:
         """Of one of these tokens."""
-        return any(
-            (part, beside) in self._ranks and (time := self._time(part, beside)) < limit and time <= other
-            for part, limit in self._right_edge(before)
-            for beside, other in self._left_edge(after)
-        )
+        return (before, after) in self._ranks or self._crosses(before, after)
 
     def completions(self, before: int) -> Iterable[int]:
         """Tokens that merging does not make, whose text is that of `before` and of the token that is given."""
@@ -210,59 +209,72 @@ class Trees:
     def _grow(self, token_id: int, pairs: Iterable[tuple[int, int]]) -> None:
         """Find the merge by which a token comes about, if it does: of its own text nothing else is made then."""
         for left, right in pairs:
-            if left in self._times and right in self._times and not self._crosses(left, right):
-                time = self._time(left, right)
-                self._parts[token_id], self._times[token_id] = (left, right, time), time
+            if left in self._records and right in self._records and not self._crosses(left, right):
+                self._parts[token_id] = left, right
+                self._records[token_id] = max(self._records[left], self._records[right], self._ranks[left, right])
                 return
 
-    def _time(self, left: int, right: int) -> Time:
-        later, rank = max(self._times[left], self._times[right]), self._ranks[left, right]
-        return (rank,) if (rank,) > later else (*later, rank)
-
     def _crosses(self, left: int, right: int) -> bool:
-        """Whether, before two tokens merge, a merge crosses their boundary."""
-        own = self._time(left, right)
-        return any(
-            (part, beside) != (left, right) and (time := self._time(part, beside)) < limit and time <= other
-            for part, limit in self._right_edge(left, own)
-            for beside, other in self._left_edge(right, own)
-            if (part, beside) in self._ranks
-        )
+        """Whether a merge crosses the boundary of two tokens, other than that of both as they are."""
+        for part, limit in self._right_edge(left):
+            for beside, other in self._left_edge(right):
+                if (part, beside) in self._ranks and (part, beside) != (left, right):
+                    on_left, on_right = self._times(part, beside)
+                    if on_left < limit and on_right <= other:
+                        return True
+        return False
+
+    def _times(self, left: int, right: int) -> tuple[Time, Time]:
+        """When the merge of two parts is made across a boundary, as its left side sees it and as its right side does."""
+        before, after, rank = self._records[left], self._records[right], self._ranks[left, right]
+        if rank > max(before, after):
+            return (rank, LAST), (rank, FIRST)
+        if after < before:  # it follows at once on what makes the left part
+            return (before, rank), (before, FIRST)
+        return (after, LAST), (after, rank)
 
     def _index(self) -> None:
         """Tables for `joined_behind` and `completions`."""
-        self._behind = defaultdict[int, list[tuple[int, Time]]](list)  # left part -> (right part, time)
+        self._behind = defaultdict[int, list[tuple[int, Time, Time]]](list)  # left part -> (right part, its times)
         for left, right in self._ranks:
-            if left in self._times and right in self._times:
-                self._behind[left].append((right, self._time(left, right)))
-        times = {time for found in self._behind.values() for _, time in found} | {NEVER}
-        self._order = {time: number for number, time in enumerate(sorted(times))}
-        leading = defaultdict[int, list[tuple[int, int]]](list)
+            if left in self._records and right in self._records:
+                self._behind[left].append((right, *self._times(left, right)))
+        leading = defaultdict[int, list[tuple[Time, int]]](list)
         for token_id in self.reached:
             for part, limit in self._left_edge(token_id):
-                leading[part].append((-self._order[limit], token_id))
-        self._leading: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
+                leading[part].append((_backwards(limit), token_id))
+        self._leading: dict[int, tuple[NDArray[np.int64], list[Time]]] = {}
         for part, found in leading.items():  # the tokens on whose left edge a part is, those first that take it in last
             found.sort()
             self._leading[part] = np.array([token_id for _, token_id in found]), [limit for limit, _ in found]
         self._rests = defaultdict[int, list[int]](list)
-        for text in (self._spelt[token_id] for token_id in self._spelt.keys() - self._times.keys()):
+        for text in (self._spelt[token_id] for token_id in self._spelt.keys() - self._records.keys()):
             for at in range(1, len(text)):
                 if text[:at] in self._ids and text[at:] in self._ids:
                     self._rests[self._ids[text[:at]]].append(self._ids[text[at:]])
 
-    def _right_edge(self, token_id: int, limit: Time = NEVER) -> Iterator[tuple[int, Time]]:
+    def _right_edge(self, token_id: int) -> Iterator[tuple[int, Time]]:
         """The parts on the right edge of a tree, each with the time of the merge that takes it into its parent."""
-        yield token_id, limit
+        yield token_id, NEVER
         while token_id in self._parts:
-            _, token_id, limit = self._parts[token_id]
-            yield token_id, limit
+            left, right = self._parts[token_id]
+            follows = self._records[token_id] == self._records[right]
+            yield right, (self._records[token_id], self._ranks[left, right] if follows else LAST)
+            token_id = right
 
-    def _left_edge(self, token_id: int, limit: Time = NEVER) -> Iterator[tuple[int, Time]]:
-        yield token_id, limit
+    def _left_edge(self, token_id: int) -> Iterator[tuple[int, Time]]:
+        """The same of the left edge, where a merge does not follow at once whose other part comes later by its place alone."""
+        yield token_id, NEVER
         while token_id in self._parts:
-            token_id, _, limit = self._parts[token_id]
-            yield token_id, limit
+            left, right = self._parts[token_id]
+            follows = self._records[token_id] == self._records[left] > self._records[right]
+            yield left, (self._records[token_id], self._ranks[left, right] if follows else LAST)
+            token_id = left
+
+
+def _backwards(time: Time) -> Time:
+    """In the opposite order."""
+    return -time[0], -time[1]
 
 
 def _checked(specification: Mapping[str, Any]) -> Mapping[str, Any]:
