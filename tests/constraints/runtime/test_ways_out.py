@@ -22,7 +22,7 @@ from ..grammar.growing import unchecked
 WORDS = [b"ab", b"Ab1", b"aabb", b'","', b'":', b'"}', b"x9", b" x", b"\xc3\xa9", b"\xa9", b"xx", b"ax"]
 EOS = 256 + len(WORDS)
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), *WORDS, None], eos_token_ids=[EOS])
-LIMITS = Limits(search_states=600, states=4_000)  # a table may have 60 states, and a part that is settled 16 for a token
+LIMITS = Limits(search_states=600, states=8_000)  # a table may have 60 states, and a part that is settled 32 for a token
 PATTERNS = {"^(?!.*x.{9}x).*$": r"(?s)(?!.*x.{9}x)", "^(?!.*x.{8}[a9]).*$": r"(?s)(?!.*x.{8}[a9])"}
 LONGER = "^(?!.*x.{11}x).*$"
 GROWS = 'root ::= x "."\nx ::= "a" x? y? | "b"\ny ::= "a" y? x? | "c"'
