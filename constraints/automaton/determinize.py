@@ -92,8 +92,8 @@ def serve_requests(m: Tables) -> None:
 
 @inner
 def pauses(m: Tables) -> bool:
-    """Whether a call has taken as many steps as it may at once; that is a fault then. What it has found is there when it is
-    repeated."""
+    """Whether a call has found as many transitions as it may at once; that is a fault then. They are there when it is repeated,
+    which so comes farther each time."""
     if m.n.pause == 0 or m.n.steps < m.n.pause:
         return False
     m.n.fault = Fault.PAUSED
@@ -108,7 +108,6 @@ def derive(m: Tables, s: StateId, byte: int) -> bool:
     """
     if m.next[s * 256 + byte] != UNKNOWN:
         return True
-    m.n.steps += 1
     if m.states[s].frame != 0:
         return derive_frame(m, s, byte)
     start = m.states[s].start
@@ -154,6 +153,7 @@ def derive(m: Tables, s: StateId, byte: int) -> bool:
         return False
     for value in range(low, high + 1):
         m.next[s * 256 + value] = (event << STATE_BITS) | target_state
+    m.n.steps += 1
     return True
 
 
@@ -214,6 +214,7 @@ def derive_frame(m: Tables, s: StateId, byte: int) -> bool:
         high += 1
     for value in range(low, high + 1):
         m.next[s * 256 + value] = answer & ~STATE_MASK | target
+    m.n.steps += 1
     return True
 
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
-AT_ONCE = 4  # values; a process that ends early has made the others in vain
+VALUES_AT_ONCE = 4  # values; a process that ends early has made the others in vain
 
 
 class Spares(Generic[S, T]):
@@ -26,6 +26,6 @@ class Spares(Generic[S, T]):
         try:
             return self._made.pop()  # atomic, as `append` is
         except IndexError:
-            for _ in range(AT_ONCE - 1):
+            for _ in range(VALUES_AT_ONCE - 1):
                 self._made.append(self._make(source))
             return self._make(source)

@@ -214,7 +214,7 @@ class MaskViews:
 
     def __init__(self, capacity: int = 2048) -> None:
         self._capacity = capacity
-        self._counted: dict[int, tuple[NDArray[np.uint32], Counted]] = {}  # id of a mask -> the mask, which so keeps it
+        self._counted: dict[int, Counted] = {}  # by the id of a mask, which so is kept
 
     def fill(self, guides: Iterable[Guide]) -> None:
         """Compute the next mask of each guide. What fails is noted in its `failure`."""
@@ -230,10 +230,12 @@ class MaskViews:
     def _count(self, mask: NDArray[np.uint32]) -> Counted:
         known = self._counted.get(id(mask))
         if known is None:
+            known = counted(mask)
             if len(self._counted) >= self._capacity:
                 self._counted.clear()
-            known = self._counted[id(mask)] = mask, counted(mask)
-        return known[1]
+            if known.mask is mask:
+                self._counted[id(mask)] = known
+        return known
 
 
 def counted(mask: NDArray[np.uint32]) -> Counted:

@@ -127,6 +127,7 @@ class Scheduler(Generic[S]):
 
     def remove(self, sequence: S) -> None:
         """Forget a sequence that has finished or was cancelled, wherever it is, and free its blocks."""
+        self._kept = None
         if sequence in self.running:
             self.running.remove(sequence)
         else:
@@ -144,6 +145,7 @@ class Scheduler(Generic[S]):
 
     def clear(self) -> None:
         """Forget all sequences and all that is known."""
+        self._kept = None
         self.running.clear()
         self.waiting.clear()
         self.space.clear()

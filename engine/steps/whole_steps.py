@@ -88,7 +88,7 @@ class WholeSteps:
     @property
     def logits(self) -> Tensor:
         """[chunks, head width], of the last `draw`, until the next one."""
-        return self._logits[: len(self._draws.sequences), : self._steps.decoder.num_columns]
+        return self._logits[: self._step.num_logits, : self._steps.decoder.num_columns]
 
     def draw(self, chunks: list[Chunk[Sequence]]) -> list[Drawn] | None:
         """What comes behind each chunk, whose keys and values are written; None where more is asked for than is done here.
@@ -106,6 +106,10 @@ class WholeSteps:
         if problem:
             raise compiled.failure(problem, step.num_rows)
         return list(map(picked_record, draws.sequences, drawing.ROW.iter_unpack(draws.picked)))
+
+    def forget(self) -> None:
+        """Let go of the sequences of the last step."""
+        self._draws, self._plan = _Draws([], self._vocab_size), None
 
     def _advance(self, chunks: list[Chunk[Sequence]]) -> None:
         """The same step as the last one, of the next tokens."""

@@ -135,6 +135,10 @@ class JsonSchema(FrontEnd):
             raise ConstraintLimit(f"{depth} levels of nesting", limit="nesting", value=limits.nesting)
         return schema
 
+    def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
+        """How values are written."""
+        return (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
+
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         end = monotonic() + limits.seconds
         policy = self.policy(grammar, limits.seconds)  # its time begins before the schema is read
@@ -173,9 +177,8 @@ class JsonSchema(FrontEnd):
 
     def _lowering(self, grammar: Grammar, limits: Limits, policy: Policy) -> Lowering:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
-        text = (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
         return Lowering(
-            grammar, limits, policy, text,
+            grammar, limits, policy, self._text(grammar, limits),
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
         )  # fmt: skip
 

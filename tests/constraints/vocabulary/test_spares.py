@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from maskwright.constraints.base.spares import AT_ONCE, Spares
+from maskwright.constraints.base.spares import VALUES_AT_ONCE, Spares
 
 
 def test_a_few_are_made_at_a_time_and_each_is_handed_out_once() -> None:
@@ -15,10 +15,10 @@ def test_a_few_are_made_at_a_time_and_each_is_handed_out_once() -> None:
         return made[-1]
 
     spares = Spares(make)
-    taken = [spares.take("x") for _ in range(3 * AT_ONCE + 1)]
+    taken = [spares.take("x") for _ in range(3 * VALUES_AT_ONCE + 1)]
     assert all(value == ["x"] for value in taken)
     assert len({id(value) for value in taken}) == len(taken)
-    assert len(made) == 4 * AT_ONCE
+    assert len(made) == 4 * VALUES_AT_ONCE
 
 
 def test_threads_never_get_the_same_one() -> None:
