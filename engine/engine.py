@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from itertools import count
 from time import perf_counter
@@ -33,7 +34,7 @@ from .requests.request import Rank, Request
 from .requests.sequence import Sequence
 from .scheduling.policy import Arrival, FairShares, rank_of
 from .scheduling.roster import Roster
-from .scheduling.scheduler import Chunk, Scheduler
+from .scheduling.scheduler import Plan, Scheduler
 from .scheduling.statistics import EngineStatistics, statistics_of
 from .search.search_group import Surroundings
 from .search.searches import Search
@@ -94,7 +95,7 @@ class Engine:
         host = Host(self.scheduler, self._schedule, self._totals.count_step, take=self._faults.take, begin_anew=self._begin_anew)
         self._pipeline = pipeline_for(self.features, limits, runner, self.sampler, host, self._look_ahead, threads)
         self.scheduler.keeps_plans = self._pipeline is None
-        self._scheduled: list[Chunk[Sequence]] = []  # the last plan
+        self._scheduled: weakref.ref[Plan[Sequence]] | None = None  # the last plan
 
     @property
     def has_work(self) -> bool:
@@ -293,10 +294,10 @@ class Engine:
         """Carry out the transfers of blocks that the KV space has planned."""
         self._plain.move_blocks()
 
-    def _schedule(self) -> list[Chunk[Sequence]]:
+    def _schedule(self) -> Plan[Sequence]:
         chunks = self.scheduler.schedule()
-        if chunks is not self._scheduled:
-            now, self._scheduled = perf_counter(), chunks
+        if self._scheduled is None or self._scheduled() is not chunks:
+            now, self._scheduled = perf_counter(), weakref.ref(chunks)
             for chunk in chunks:
                 if chunk.sequence.scheduled_at is None:
                     chunk.sequence.scheduled_at = now

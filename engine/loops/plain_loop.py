@@ -109,8 +109,6 @@ class PlainLoop:
             self._draw_again([chunks[row] for row in again], whole_steps.logits[again])
         for chunk in invalid:
             self._doubt(chunk, is_alone=len(chunks) == 1)
-        if any(chunk.sequence.is_finished for chunk in chunks):
-            whole_steps.forget()
 
     def _draw_again(self, chunks: Chunks, logits: Tensor) -> None:
         """Draw from the same logits for those that go on without a new token: theirs was refused."""

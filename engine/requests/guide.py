@@ -214,7 +214,8 @@ class MaskViews:
 
     def __init__(self, capacity: int = 2048) -> None:
         self._capacity = capacity
-        self._counted: dict[int, Counted] = {}  # by the id of a mask, which so is kept
+        # By the id of a mask, which so is kept: plain tuples, which no garbage collection has to look at.
+        self._counted: dict[int, tuple[NDArray[np.uint32], int, int]] = {}
 
     def fill(self, guides: Iterable[Guide]) -> None:
         """Compute the next mask of each guide. What fails is noted in its `failure`."""
@@ -229,13 +230,14 @@ class MaskViews:
 
     def _count(self, mask: NDArray[np.uint32]) -> Counted:
         known = self._counted.get(id(mask))
-        if known is None:
-            known = counted(mask)
-            if len(self._counted) >= self._capacity:
-                self._counted.clear()
-            if known.mask is mask:
-                self._counted[id(mask)] = known
-        return known
+        if known is not None:
+            return Counted(*known)
+        found = counted(mask)
+        if len(self._counted) >= self._capacity:
+            self._counted.clear()
+        if found.mask is mask:
+            self._counted[id(mask)] = found.mask, found.num_tokens, found.address
+        return found
 
 
 def counted(mask: NDArray[np.uint32]) -> Counted:

@@ -40,7 +40,7 @@ class SequenceGroup(Protocol):
         """End all members and give back what they hold."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
 class Sequence:
     """One request under way. Its tokens are `token_ids`, prompt and output, and `num_expected` that the host has not read yet."""
 

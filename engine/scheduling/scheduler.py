@@ -73,6 +73,10 @@ class Chunk(Generic[S]):
         return 1 + len(self.drafts) if self.completes else 0
 
 
+class Plan(list[Chunk[S]]):
+    """The chunks of a step. Other than a list it can be referred to weakly."""
+
+
 @dataclass(slots=True)
 class _Budget:
     """Tokens left in this step."""
@@ -104,7 +108,7 @@ class Scheduler(Generic[S]):
         self.waiting: list[S] = []
         self.num_preemptions = 0
         self.keeps_plans = False
-        self._kept: tuple[list[S], list[Chunk[S]]] | None = None  # who ran then, and the plan, in which each of them decodes
+        self._kept: tuple[list[S], Plan[S]] | None = None  # who ran then, and the plan, in which each of them decodes
 
     @property
     def pool(self) -> BlockPool:
@@ -150,7 +154,7 @@ class Scheduler(Generic[S]):
         self.waiting.clear()
         self.space.clear()
 
-    def schedule(self) -> list[Chunk[S]]:
+    def schedule(self) -> Plan[S]:
         """The chunks of the next step, shorter ones first. Allocates the blocks they need; computes nothing."""
         self.space.begin_step()
         if self._kept is not None and self._is_as_before(*self._kept):
@@ -159,7 +163,7 @@ class Scheduler(Generic[S]):
         if not has_preempted:
             self._make_way()
         budget = _Budget(self.limits.max_batch_tokens)
-        chunks = [*self._decodes(budget), *self._prefills(budget)]
+        chunks = Plan([*self._decodes(budget), *self._prefills(budget)])
         if not has_preempted:
             chunks += self._admissions(budget)
         if self.max_drafts:

@@ -2,12 +2,14 @@
 
 Behind a model that has gone through all its weights, each object that Python touches is a wait for memory. So what the call reads
 is made once, and used again: how rows are drawn as long as the sequences are the same, and all but tokens and positions as long as
-the scheduler's plan is. What comes out is what forward pass and draw give one after the other (`runner.py`, `step_sampler.py`).
+the scheduler's plan is. Neither keeps a sequence alive. What comes out is what forward pass and draw give one after the other
+(`runner.py`, `step_sampler.py`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import NamedTuple
 
 import torch
@@ -22,7 +24,7 @@ from ..attention.methods import fused
 from ..attention.paged import MAX_SHORT
 from ..models.decoder import CompiledSteps, Decoder, tables_of
 from ..requests.sequence import Sequence
-from ..scheduling.scheduler import Chunk
+from ..scheduling.scheduler import Chunk, Plan
 from .runner import ModelRunner, packed
 from .step_sampler import Drawn, StepSampler, picked_record
 from .wanted_columns import SHARE
@@ -33,7 +35,7 @@ class _Draws:
 
     def __init__(self, sequences: list[Sequence], vocab_size: int) -> None:
         count = len(sequences)
-        self.sequences = sequences
+        self._of = [weakref.ref(sequence) for sequence in sequences]
         self._rows: SamplerRows = BatchPacker().pack([sequence.sampling for sequence in sequences])
         self.positions = (ctypes.c_int64 * count)()
         self.masks, self.legal = (ctypes.c_void_p * count)(), (ctypes.c_void_p * count)()  # of `mask` and `address_of_legal`
@@ -46,10 +48,15 @@ class _Draws:
         self.needs_all = is_told or any(sequence.guide is None for sequence in sequences)
         self.address = ctypes.addressof(self.picks)
 
-    def look(self, most: int) -> bool:
+    def are_of(self, sequences: list[Sequence]) -> bool:
+        """Whether it is these that are drawn for."""
+        return [each() for each in self._of] == sequences
+
+    def look(self, chunks: list[Chunk[Sequence]], most: int) -> bool:
         """Take positions and masks as they are now. Returns whether there are masks of no more than `most` tokens, in `legal`."""
         is_few = not self.needs_all
-        for row, sequence in enumerate(self.sequences):
+        for row, chunk in enumerate(chunks):
+            sequence = chunk.sequence
             self.positions[row] = sequence.sampling.draw_index
             guide = sequence.guide
             if guide is not None:
@@ -72,7 +79,7 @@ class WholeSteps:
         self._step.num_words, self._step.most_columns = -(-vocab_size // 32), self._most
         self._address = ctypes.addressof(self._step)
         self._draws = _Draws([], vocab_size)
-        self._plan: list[Chunk[Sequence]] | None = None  # that `_step` was filled for, in which each sequence has one new token
+        self._plan: weakref.ref[Plan[Sequence]] | None = None  # that `_step` was filled for: each sequence has one new token
         self._logits = torch.empty(0, steps.decoder.width)
         self._turns = _turns(decoder, 1)
 
@@ -95,21 +102,18 @@ class WholeSteps:
 
         Nothing is counted as computed. Raises what compiled code raises: the step may be computed again by other means.
         """
-        if chunks is self._plan:
+        if self._plan is not None and self._plan() is chunks:
             self._advance(chunks)
         elif not self._fill(chunks):
             return None
         draws, step, decoder = self._draws, self._step, self._steps.decoder
-        step.masks = ctypes.addressof(draws.legal) if draws.look(self._most) else None
+        step.masks = ctypes.addressof(draws.legal) if draws.look(chunks, self._most) else None
         self._steps.use_cache(self._runner.cache)
         problem = self._call(decoder.address, self._address, draws.address, torch.get_num_threads())
         if problem:
             raise compiled.failure(problem, step.num_rows)
-        return list(map(picked_record, draws.sequences, drawing.ROW.iter_unpack(draws.picked)))
-
-    def forget(self) -> None:
-        """Let go of the sequences of the last step."""
-        self._draws, self._plan = _Draws([], self._vocab_size), None
+        sequences = [chunk.sequence for chunk in chunks]
+        return list(map(picked_record, sequences, drawing.ROW.iter_unpack(draws.picked)))
 
     def _advance(self, chunks: list[Chunk[Sequence]]) -> None:
         """The same step as the last one, of the next tokens."""
@@ -130,7 +134,7 @@ class WholeSteps:
         rows = self._input.rows(packing.token_ids, packing.positions, packing.logit_rows, tables)
         self._turns = _turns(self._model, max(packing.positions) + cache.block_size + 1)
         sequences = [chunk.sequence for chunk in chunks]
-        if sequences != self._draws.sequences:
+        if not self._draws.are_of(sequences):
             self._draws = _Draws(sequences, self._vocab_size)
         if len(chunks) > self._logits.shape[0]:
             self._logits = torch.empty(len(chunks), self._steps.decoder.width)
@@ -139,8 +143,8 @@ class WholeSteps:
         step.num_rows, step.num_logits, step.table_width = rows.num_rows, rows.num_logits, rows.table_width
         step.angles, step.logits = ctypes.addressof(self._turns.table), self._logits.data_ptr()
         picks.logits, picks.stride = self._logits.data_ptr(), self._steps.decoder.width
-        if len(packing.token_ids) == len(chunks):
-            self._plan = chunks
+        if len(packing.token_ids) == len(chunks) and isinstance(chunks, Plan):
+            self._plan = weakref.ref(chunks)
         return True
 
 
