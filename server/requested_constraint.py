@@ -46,7 +46,7 @@ class ConstraintNames(Body):
     def named_constraints(self) -> dict[str, Any]:
         """The names that are given, with their values, but for those that ask for nothing."""
         names = (name for name in ConstraintNames.model_fields if name != "guided_whitespace_pattern")
-        return {name: getattr(self, name) for name in names if not _is_none(getattr(self, name))}
+        return {name: getattr(self, name) for name in names if not _asks_nothing(getattr(self, name))}
 
 
 class ConstraintBody(ConstraintNames):
@@ -85,7 +85,7 @@ def asked_constraint(body: ConstraintBody, *, allows_grammars: bool, languages: 
     refused. languages: registered ones that a grammar may be written in, beside those that ship."""
     given = ({"response_format": body.response_format} if body.response_format is not None else {}) | body.named_constraints
     structured = given.get("structured_outputs")
-    if structured is not None and all(map(_is_none, structured.values())):
+    if structured is not None and all(map(_asks_nothing, structured.values())):
         del given["structured_outputs"]
     if given.get("response_format", {}).get("type") == "text":
         _check_members(given.pop("response_format"), "response_format", "type")
@@ -234,13 +234,13 @@ def _of_structured_outputs(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     _check_members(form, "structured_outputs", *kinds, *_SPACING, "disable_fallback")
     if not isinstance(form.get("json_object"), bool | None):
         raise _wrong("structured_outputs.json_object", "is true or false")
-    given = [kind for kind in kinds if not _is_none(form.get(kind)) and not (kind == "json_object" and form[kind] is False)]
+    given = [kind for kind in kinds if not _asks_nothing(form.get(kind)) and not (kind == "json_object" and form[kind] is False)]
     if len(given) != 1:
         raise _wrong("structured_outputs", f"has one constraint, not {' and '.join(given) or 'none'}")
     return given[0], form[given[0]], f"structured_outputs.{given[0]}"
 
 
-def _is_none(value: Any) -> bool:
+def _asks_nothing(value: Any) -> bool:
     """Whether a constraint asks for nothing: false is a schema, and empty texts and lists are none."""
     return value is not False and is_empty(value)
 

@@ -156,7 +156,7 @@ class Constraint:
         """Allowed tokens, uint32 [ceil(V / 32)], read-only, padding bits 0; EOS bits exactly when accepting.
 
         Where `limits.states` or `limits.nodes` is nearly used up, of what is not known yet one way to the end stays allowed
-        (ways_out.py), and `notes` say so: a text that was begun is finished.
+        (ways_out.py), and `notes` say so: a text that was begun is finished. Raises `ConstraintLimit` where no way is found.
 
         budget: tokens left. Then exactly those allowed tokens remain whose successor has min_tokens <= budget - 1; never none
         when min_tokens(state) <= budget.
