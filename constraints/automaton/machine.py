@@ -18,7 +18,21 @@ from ..grammar.source import Limits
 from ..grammar.stopwatch import check_bytes, look
 from ..numba_support.records import Words
 from . import determinize
-from .tables import FAULT_WORD, FIELDS, HASHES, Arena, BodyClass, Counters, Fault, Frame, StateRecord, column, in_use
+from .tables import (
+    FAULT_WORD,
+    FIELDS,
+    HASHES,
+    NODES_WORD,
+    STATES_WORD,
+    Arena,
+    BodyClass,
+    Counters,
+    Fault,
+    Frame,
+    StateRecord,
+    column,
+    in_use,
+)
 from .validation import VALIDATES, validate
 
 # Hash tables follow from the others, the rest is scratch.
@@ -34,6 +48,7 @@ class Machine:
 
     def __init__(self, arena: Arena, limits: Limits) -> None:
         self._arena, self._limits = arena, limits
+        self._many_states, self._many_nodes = (int((1 - SHARE_OF_ENDS) * most) for most in (limits.states, limits.nodes))
         self.may_exceed = False  # while what is asked for needs few states, and has to be there
         self.kept_lazily: dict[Node, tuple[str, tuple[str, ...]]] = {}  # intersections that are no tables: path and keywords
 
@@ -70,7 +85,7 @@ class Machine:
 
     @property
     def num_states(self) -> int:
-        return self.n.states - 1
+        return int(self._arena.array.item(STATES_WORD)) - 1
 
     @property
     def is_half_full(self) -> bool:
@@ -87,8 +102,8 @@ class Machine:
     @property
     def is_nearly_full(self) -> bool:
         """Whether what is left of a limit is little more than texts need that are to end."""
-        share = 1 - SHARE_OF_ENDS
-        return self.num_states > share * self._limits.states or self.n.nodes > share * self._limits.nodes
+        array = self._arena.array
+        return bool(array.item(STATES_WORD) - 1 > self._many_states or array.item(NODES_WORD) > self._many_nodes)
 
     @property
     def nbytes(self) -> int:

@@ -325,7 +325,8 @@ _HASH_SIZES = {"node_hash": _HEADER - 3, "sequence_hash": _HEADER - 2, "state_ha
 HASHES = tuple(_HASH_SIZES)
 _HASH_WORDS = tuple((FIELDS.index(name), size) for name, size in _HASH_SIZES.items())  # where each begins, its words in use
 _COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
-FAULT_WORD = _HEADER + Counters.PLACES["fault"].at // 4  # of the array: `n` is the first table
+# Of the array: `n` is the first table. They are read at every call, and reading them as a record is slow.
+FAULT_WORD, NODES_WORD, STATES_WORD = (_HEADER + Counters.PLACES[name].at // 4 for name in ("fault", "nodes", "states"))
 
 _IN_USE = tuple(  # words of the array, and how many words each counts, as `in_use` says
     (_HEADER + Counters.PLACES[name].at // 4, words)

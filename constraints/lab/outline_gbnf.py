@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lark import Token, Tree
-
 from ..base.utf8 import ALL
 from ..front_ends.cfg.ebnf import Ebnf, EbnfLowering
 from ..front_ends.cfg.ebnf_macros import rules_called
@@ -14,6 +12,7 @@ from ..front_ends.cfg.ebnf_syntax import notation_of
 from ..front_ends.cfg.ebnf_syntax import parse as parse_ebnf
 from ..front_ends.cfg.gbnf import Gbnf, RuleLowering
 from ..front_ends.cfg.gbnf_syntax import parse as parse_gbnf
+from ..front_ends.cfg.syntax_tree import Token, Tree
 from ..grammar.expression import Grammar, Node
 from ..grammar.source import Limits
 from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Pattern, Repeat, Series, Text

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lark import Token, Tree
-
 from ..front_ends.cfg.lark_grammar import Lark
 from ..front_ends.cfg.lark_json import inline_json
 from ..front_ends.cfg.lark_names import Definition, Names
 from ..front_ends.cfg.lark_terminals import Terminals, count_of, literal_text, one_character
+from ..front_ends.cfg.syntax_tree import Token, Tree
 from ..front_ends.regex.regex import lower_tree
 from ..front_ends.regex.tree import Alternate
 from ..front_ends.regex.tree import Repeat as RepeatTree

@@ -39,6 +39,7 @@ State = NewType("State", int)
 FINISHED = State(-1)
 NOWHERE = State(-2)  # of `successors` and `after_bytes`: the token or byte is not allowed
 _UNKNOWN = State(-3)  # of the moves that are kept: the answer is not there yet
+_OF_AUTOMATON = (1 << 32) - 1  # bits of a state that are the automaton's
 _MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
 _MISSES_CHECKED = 16  # masks that are made before the room that they take is looked at again
 LED_OUT = "a limit of its states was met inside of a text: from there on only tokens on one way to the end are allowed"
@@ -560,7 +561,7 @@ class Constraint:
 
 def _parts(state: State) -> tuple[StateId, RegisterId]:
     """The automaton's state and its register."""
-    return StateId(state & (1 << 32) - 1), RegisterId(NodeId(state >> 32))
+    return state & _OF_AUTOMATON, state >> 32  # type: ignore[return-value]  # to name the types takes longer than all of this
 
 
 def _keep(kept: dict[State, T], state: State, value: T) -> None:

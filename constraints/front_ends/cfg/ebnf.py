@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lark import Token, Tree
-
 from ...base.errors import ConstraintError, UnsupportedKeyword
 from ...base.utf8 import ALL, MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
 from ...grammar.capture_marks import Mark, Marks
@@ -19,6 +17,7 @@ from .ebnf_macros import Macros, rules_called
 from .ebnf_syntax import NOTATIONS, EbnfRule, notation_of, parse
 from .gbnf import RuleLowering, calls_of, check_defined, lower_rules, undefined
 from .gbnf_syntax import RuleText, fail_at
+from .syntax_tree import Token, Tree
 
 _ESCAPES = {
     "n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "a": 0x07, "b": 0x08, "0": 0x00, "e": 0x1B,

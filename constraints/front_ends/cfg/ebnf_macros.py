@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from lark import Token, Tree
-
 from ...base.errors import GrammarSyntaxError, UnsupportedKeyword
 from ...base.utf8 import Ranges, invert, normalize
 from ...grammar.excluded_strings import Outcome, text_until
@@ -27,6 +25,7 @@ from ..regex.substrings import runs_of
 from ..regex.tree import Tree as Pattern
 from ..regex.tree import within
 from .gbnf_syntax import fail_at
+from .syntax_tree import Token, Tree
 
 _DISPATCHES = ("TagDispatch", "TokenTagDispatch")
 _FLAGS = frozenset("isu")

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from lark import Lark, Token, Tree
+from lark import Lark
 from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
 from ...base.errors import GrammarSyntaxError
 from ...grammar.stopwatch import look
 from ..regex.parser import syntax_error
+from .syntax_tree import Token, Tree
 
 NOTATIONS = ("xgrammar", "w3c", "iso")
 
@@ -142,7 +143,7 @@ class Tokens(Lexer):
 @lru_cache
 def _parser(notation: str) -> Lark:
     rules = _ISO_RULES if notation == "iso" else _RULES
-    return Lark(rules, parser="lalr", lexer=_lexer_class(notation), maybe_placeholders=True)
+    return Lark(rules, parser="lalr", lexer=_lexer_class(notation), maybe_placeholders=True, tree_class=Tree)
 
 
 def _lexer_class(notation: str) -> type[Lexer]:

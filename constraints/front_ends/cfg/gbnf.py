@@ -10,8 +10,6 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lark import Token, Tree
-
 from ...base.errors import ConstraintError, ConstraintLimit
 from ...base.utf8 import ALL, Ranges
 from ...grammar.components import components, is_recursive
@@ -23,6 +21,7 @@ from ...grammar.tokens import token_of, token_terminal, tokens_but
 from ..regex.parser import line_and_column
 from .budgeted_text import BudgetedText
 from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
+from .syntax_tree import Token, Tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,51 +1,36 @@
-"""The text of a GBNF grammar as a tree, parsed with lark; errors that say where, what was found and what was expected.
+"""The text of a GBNF grammar as trees, one a rule. What is wrong with a text that is none, gbnf_faults.py tells.
 
 Source: the grammar parser of llama.cpp (src/llama-grammar.cpp). A rule ends where its line ends, except inside parentheses,
 after `::=` and after `|`. Beyond llama.cpp, names may contain `_` and a line may begin with the `|` that continues its rule.
+
+    rule          NAME "::=" alternatives
+    alternatives  sequence ("|" sequence)*              sequence: item*
+    item          STRING CLASS "." NAME TOKEN "(" alternatives ")", and behind it any of * + ? {2} {2,} {2,4}
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-from lark.lark import PostLex
-
-from ...base.errors import GrammarSyntaxError
 from ...base.utf8 import MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
 from ...grammar.stopwatch import look
 from ..regex.parser import syntax_error
+from .syntax_tree import Token, Tree
 
-GBNF = r"""
-start: _NEWLINE? (rule (_NEWLINE rule)* _NEWLINE?)?
-rule: NAME _DEFINED alternatives
-alternatives: sequence ("|" sequence)*
-sequence: item*
-?item: STRING                       -> literal
-     | CLASS                        -> char_class
-     | "."                          -> any
-     | NAME                         -> reference
-     | TOKEN                        -> token
-     | "(" alternatives ")"         -> group
-     | item "*"                    -> star
-     | item "+"                    -> plus
-     | item "?"                    -> optional
-     | item "{" INT "}"            -> exactly
-     | item "{" INT "," [INT] "}"  -> between
-
-_DEFINED: "::="
-NAME: /[a-zA-Z0-9_-]+/
-INT: /[0-9]+/
-STRING: /"(?:[^"\\]|\\.)*"/s
-CLASS: /\[(?:[^\]\\]|\\.)*\]/s
-TOKEN: /!?<[^>\r\n]*>/
-_NEWLINE: /[\r\n]+/
-%ignore /[ \t]+/
-%ignore /#[^\r\n]*/
-"""
+_TOKENS = re.compile(
+    r"""
+    [ \t]* (?: \# [^\r\n]* )?
+    (?: (?P<NAME> [a-zA-Z0-9_-]+ ) | (?P<DEFINED> ::= ) | (?P<NEWLINE> [\r\n]+ )
+      | (?P<STRING> "(?:[^"\\]|\\.)*" ) | (?P<CLASS> \[(?:[^\]\\]|\\.)*\] ) | (?P<TOKEN> !?<[^>\r\n]*> )
+      | (?P<SIGN> [.*+?|(){},] ) | (?P<END> \Z ) )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_VALUES = {"STRING": "literal", "CLASS": "char_class", "NAME": "reference", "TOKEN": "token"}
+_REPETITIONS = {"*": "star", "+": "plus", "?": "optional"}
+_END = "END"
 
 
 class RuleText(NamedTuple):
@@ -55,42 +40,112 @@ class RuleText(NamedTuple):
     tree: Tree[Token]
 
 
-class _LineEnds(PostLex):
-    """Drops the newlines that do not end a rule."""
-
-    always_accept = ("_NEWLINE",)
-
-    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        depth, before, newline = 0, "", None
-        for token in stream:
-            look()
-            if token.type == "_NEWLINE":
-                newline = newline or token
-                continue
-            if newline is not None and depth == 0 and before not in ("VBAR", "_DEFINED") and token.type != "VBAR":
-                yield newline
-            depth += (token.type == "LPAR") - (token.type == "RPAR")
-            before, newline = token.type, None
-            yield token
-        if newline is not None:
-            yield newline
-
-
-@lru_cache
-def _parser() -> Lark:
-    return Lark(GBNF, parser="lalr", lexer="contextual", postlex=_LineEnds(), maybe_placeholders=True)
+class _NoGbnf(Exception):
+    """The text is none."""
 
 
 def parse(text: str) -> list[RuleText]:
     """The rules of a grammar in the order written. Raises `GrammarSyntaxError`."""
     try:
-        tree = _parser().parse(text)
-    except UnexpectedCharacters as error:
-        index = error.pos_in_stream or 0
-        raise syntax_error(text, _unreadable(text, index), index) from None
-    except UnexpectedToken as error:
-        raise _unexpected(text, error) from None
-    return [RuleText(rule.children[0], rule.children[1]) for rule in tree.children]  # type: ignore[arg-type, union-attr]
+        return list(_rules(list(_without_inner_newlines(_tokens(text)))))
+    except _NoGbnf:
+        pass
+    from .gbnf_faults import fault  # imports lark
+
+    raise fault(text)
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """All tokens, the last one an END. A sign is of the type that it is itself."""
+    end = 0
+    while (match := _TOKENS.match(text, end)) is not None:
+        kind, end = match.lastgroup or "", match.end()
+        found = match[kind]
+        yield Token(found if kind == "SIGN" else kind, found, match.start(kind))
+        if kind == _END:
+            return
+    raise _NoGbnf
+
+
+def _without_inner_newlines(tokens: Iterator[Token]) -> Iterator[Token]:
+    """The tokens without those newlines that end no rule, and one of several."""
+    depth, before, newline = 0, "", None
+    for token in tokens:
+        if token.type == "NEWLINE":
+            newline = newline or token
+            continue
+        if newline is not None and depth == 0 and before not in ("|", "DEFINED") and token.type != "|":
+            yield newline
+        depth += (token.type == "(") - (token.type == ")")
+        before, newline = token.type, None
+        yield token
+
+
+def _rules(tokens: list[Token]) -> Iterator[RuleText]:
+    at = 1 if tokens[0].type == "NEWLINE" else 0
+    while tokens[at].type != _END:
+        look()
+        if tokens[at].type != "NAME" or tokens[at + 1].type != "DEFINED":
+            raise _NoGbnf
+        name = tokens[at]
+        tree, at = _alternatives(tokens, at + 2)
+        yield RuleText(name, tree)
+        if tokens[at].type == "NEWLINE":
+            at += 1
+        elif tokens[at].type != _END:
+            raise _NoGbnf
+
+
+def _alternatives(tokens: list[Token], at: int) -> tuple[Tree[Token], int]:
+    """(tree, place behind it) of what begins at a place of the tokens; parentheses may be as deep as they are."""
+    above: list[tuple[list[Tree[Token]], list[Tree[Token]]]] = []  # what the open parentheses stand in
+    sequences: list[Tree[Token]] = []
+    items: list[Tree[Token]] = []
+    while True:
+        token = tokens[at]
+        at += 1
+        if token.type in _VALUES:
+            items.append(Tree(_VALUES[token.type], [token]))
+        elif token.type == ".":
+            items.append(Tree("any", []))
+        elif token.type in _REPETITIONS and items:
+            items[-1] = Tree(_REPETITIONS[token.type], [items[-1]])
+        elif token.type == "{" and items:
+            items[-1], at = _counted(items[-1], tokens, at)
+        elif token.type == "(":
+            above.append((sequences, items))
+            sequences, items = [], []
+        elif token.type == "|":
+            sequences.append(Tree("sequence", items))
+            items = []
+        elif token.type == ")" and above:
+            group: Tree[Token] = Tree("group", [Tree("alternatives", [*sequences, Tree("sequence", items)])])
+            sequences, items = above.pop()
+            items.append(group)
+        elif above:
+            raise _NoGbnf
+        else:
+            return Tree("alternatives", [*sequences, Tree("sequence", items)]), at - 1
+
+
+def _counted(item: Tree[Token], tokens: list[Token], at: int) -> tuple[Tree[Token], int]:
+    """(tree, place behind it) of an item with the number of its copies, which begins at a place of the tokens."""
+    low, at = _number(tokens, at)
+    if tokens[at].type == "}":
+        return Tree("exactly", [item, low]), at + 1
+    if tokens[at].type != ",":
+        raise _NoGbnf
+    high, at = (None, at + 1) if tokens[at + 1].type == "}" else _number(tokens, at + 1)
+    if tokens[at].type != "}":
+        raise _NoGbnf
+    return Tree("between", [item, low, high]), at + 1
+
+
+def _number(tokens: list[Token], at: int) -> tuple[Token, int]:
+    token = tokens[at]
+    if token.type != "NAME" or not (token.isascii() and token.isdigit()):
+        raise _NoGbnf
+    return Token("INT", token, token.start_pos), at + 1
 
 
 # -- characters ----------------------------------------------------------------------------------------------------------
@@ -165,41 +220,6 @@ def _character(text: str, index: int) -> tuple[int, int]:
 
 def _known_escapes() -> str:
     return " ".join(f"\\{letter}" for letter in [*_ESCAPES, *_HEX_DIGITS])
-
-
-# -- errors ----------------------------------------------------------------------------------------------------------------
-
-_EXPRESSION = {"STRING", "CLASS", "DOT", "TOKEN", "LPAR"}
-_REPETITION = {"STAR", "PLUS", "QMARK", "LBRACE"}
-_WORDS = {
-    "NAME": "a rule name", "INT": "a number", "_DEFINED": "::=", "_NEWLINE": "a new line", "VBAR": "|", "RPAR": ")",
-    "COMMA": ",", "RBRACE": "}", "$END": "the end",
-}  # fmt: skip
-
-
-def _unexpected(text: str, error: UnexpectedToken) -> GrammarSyntaxError:
-    token, expected = error.token, error.accepts or error.expected
-    if token.type == "$END":
-        return syntax_error(text, f"the grammar ends early, expected {_listed(expected)}", len(text.rstrip()))
-    found = "this new line" if token.type == "_NEWLINE" else repr(str(token))
-    if token.type in _REPETITION and not _REPETITION & set(expected):
-        return syntax_error(text, f"there is nothing before {found} that it could repeat", _start(token))
-    return syntax_error(text, f"unexpected {found}, expected {_listed(expected)}", _start(token))
-
-
-def _listed(expected: set[str]) -> str:
-    words = ["an expression"] if expected >= _EXPRESSION else []
-    hidden = {*_EXPRESSION, *_REPETITION, *({"NAME"} if words else ())}
-    return " or ".join([*words, *sorted(_WORDS.get(name, name) for name in expected - hidden)])
-
-
-def _unreadable(text: str, index: int) -> str:
-    never_closed = {'"': "a string that is never closed", "[": "a character class that is never closed"}
-    instead = {"'": "strings are written in double quotes", "<": "tokens are written <name> or <[id]>"}
-    char = text[index]
-    if char in never_closed:
-        return never_closed[char]
-    return f"unexpected {char!r}" + (f"; {instead[char]}" if char in instead else "")
 
 
 def fail_at(text: str, token: Token, reason: str) -> NoReturn:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lark import Token, Tree
-
 from ...base.errors import UnsupportedKeyword
 from ..regex.parser import line_and_column
 from .lark_syntax import fail_at
 from .lark_terminals import literal_text
+from .syntax_tree import Token, Tree
 
 _KNOWN = ("capture", "lazy", "stop", "suffix", "stop_capture", "max_tokens", "temperature")
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from lark import Token
-
 from ...base.errors import UnsupportedKeyword
 from ..regex.parser import line_and_column
 from ..regex.regex import tree_length
 from ..regex.tree import Anchor, Concat, Lookahead, Lookbehind, Place, Tree, assertions, children
+from .syntax_tree import Token
 
 _WORD_EDGES = {Place.WORD_EDGE: "\\b", Place.NOT_WORD_EDGE: "\\B", Place.NOT_WORD_EDGE_OF_TEXT: "\\B"}
 _BEHIND = (Place.AFTER, Place.START_OR_AFTER)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lark import Token, Tree
-
 from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ...base.utf8 import Ranges
 from ...grammar.capture_marks import Mark, Marks, refused_captures
@@ -32,6 +30,7 @@ from .lark_lexemes import Lexemes
 from .lark_names import Definition, Names
 from .lark_syntax import fail_at
 from .lark_terminals import Terminals, count_of, literal_pattern, regexp_pattern
+from .syntax_tree import Token, Tree
 
 _REPEATS: dict[str, tuple[int, int | None]] = {
     "star": (0, None),

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from lark import Token, Tree
-
 from ...base.errors import ConstraintError, UnsupportedKeyword
 from ...grammar.source import Limits
 from ..regex.parser import line_and_column, syntax_error
@@ -18,6 +16,7 @@ from .lark_common import LIBRARIES
 from .lark_parameters import Condition, Parameter
 from .lark_syntax import fail_at, parse
 from .lark_terminals import Terminals, json_value, library_terminals
+from .syntax_tree import Token, Tree
 
 Found = TypeVar("Found")
 

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from lark import Lark, Token, Tree
+from lark import Lark
 from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
 from ...base.errors import GrammarSyntaxError
 from ...grammar.stopwatch import look
 from ..regex.parser import syntax_error
+from .syntax_tree import Token, Tree
 
 NOTATION = r"""
 start: (_statement (_NL _statement)*)?
@@ -208,7 +209,7 @@ def _end_of_expression(text: str, start: int, name: str) -> int:
 
 @lru_cache
 def _parser() -> Lark:
-    return Lark(NOTATION, parser="lalr", lexer=Tokens, maybe_placeholders=True)
+    return Lark(NOTATION, parser="lalr", lexer=Tokens, maybe_placeholders=True, tree_class=Tree)
 
 
 def parse(text: str) -> list[Tree[Token]]:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from lark import Token, Tree
-
 from ...base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from ...base.utf8 import MAX_CODE_POINT, SURROGATES, normalize
 from ...grammar.components import components, is_recursive
@@ -24,6 +22,7 @@ from ..regex.tree import Alternate, Both, CharSet, Complement, Concat, Repeat
 from ..regex.tree import Tree as Pattern
 from .lark_common import LIBRARIES
 from .lark_syntax import fail_at, parse
+from .syntax_tree import Token, Tree
 
 _ESCAPES = {
     "n": "\n",
