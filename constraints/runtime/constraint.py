@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
-from ..base.ids import NodeId, RegisterId, StateId
+from ..base.ids import RegisterId, StateId
 from ..base.kinds import INFINITE
 from ..grammar.source import Limits, Source, fingerprint_of
 from ..masks.mask_rows import MaskRows

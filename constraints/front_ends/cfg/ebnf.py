@@ -195,7 +195,7 @@ class EbnfLowering(RuleLowering):
     def _counts(self, tree: Tree[Token]) -> tuple[int, int | None]:
         last = tree.children[-1]
         if tree.data == "between" and isinstance(last, Token) and last == "-1":
-            return self._count(tree.children[-2]), None  # type: ignore[arg-type]
+            return self._count(tree.children[-2]), None
         for token in tree.children:
             if isinstance(token, Token) and token.startswith("-"):
                 fail_at(self.text, token, "a number of copies is not negative; -1 as the greatest means any number")

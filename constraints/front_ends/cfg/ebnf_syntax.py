@@ -117,7 +117,7 @@ class Tokens(Lexer):
     def __init__(self, notation: str, _: Any = None) -> None:
         self.notation = notation
 
-    def lex(self, data: Any, _: Any = None) -> Iterator[Token]:
+    def lex(self, data: Any, _: Any = None) -> Iterator[Any]:
         text, pattern = str(data), _TOKENS[self.notation]
         index, before = 0, ""
         in_attributes = False
@@ -161,7 +161,7 @@ def notation_of(text: str) -> str:
 def parse(text: str, notation: str) -> list[EbnfRule]:
     """The rules of a grammar in the order written. Raises `GrammarSyntaxError`."""
     try:
-        tree = _parser(notation).parse(text)
+        tree: Any = _parser(notation).parse(text)
     except UnexpectedToken as error:
         raise _unexpected(text, error) from None
     rules = [_rule(text, rule) for rule in tree.children if isinstance(rule, Tree)]

@@ -113,7 +113,7 @@ class Tokens(Lexer):
     def __init__(self, _: Any = None) -> None:
         pass
 
-    def lex(self, data: Any, _: Any = None) -> Iterator[Token]:
+    def lex(self, data: Any, _: Any = None) -> Iterator[Any]:
         text = str(data)
         depth, newline, last = 0, None, ""
         for token in _tokens(text):

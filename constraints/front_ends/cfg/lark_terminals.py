@@ -172,7 +172,7 @@ def library_terminals(library: str) -> Mapping[str, Pattern]:
     """What `%import library.NAME` names."""
     text = LIBRARIES[library]
     bodies = {str(tree.children[0]): tree.children[-1] for tree in parse(text)}
-    return Terminals(text, bodies, Limits()).patterns  # type: ignore[arg-type]
+    return Terminals(text, bodies, Limits()).patterns
 
 
 # -- leaves -------------------------------------------------------------------------------------------------------------

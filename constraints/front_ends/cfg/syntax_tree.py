@@ -64,12 +64,10 @@ class Tree(Generic[T]):
 
     def scan_values(self, wanted: Callable[[Any], bool]) -> Iterator[T]:
         """The leaves, in the order of the text."""
-        stack = [iter(self.children)]
-        while stack:
-            child = next(stack[-1], stack)
-            if child is stack:
-                stack.pop()
-            elif isinstance(child, Tree):
-                stack.append(iter(child.children))
-            elif wanted(child):
-                yield child
+        left: list[Any] = [self]
+        while left:
+            part = left.pop()
+            if isinstance(part, Tree):
+                left += reversed(part.children)
+            elif wanted(part):
+                yield part
