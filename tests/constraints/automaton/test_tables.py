@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from maskwright.constraints import Limits
+from maskwright.constraints.automaton.machine import SHARE_OF_ENDS, Machine
 from maskwright.constraints.automaton.tables import FIELDS, HASHES, Arena, Counters, Fault, NodeRecord, StateRecord
 
 ROOM = 1000  # nodes and states that fit, of which a few are there
@@ -29,3 +31,14 @@ def test_hash_tables_grow_beyond_their_place_without_touching_others(fault: int)
             assert (arena.table(name)[:kept] == 7).all()
     doubled = {Fault.FULL_NODES: "node_hash", Fault.FULL_SEQUENCES: "sequence_hash", Fault.FULL_STATES: "state_hash"}[fault]
     assert {name: arena.table(name).size for name in HASHES} == dict.fromkeys(HASHES, 64) | {doubled: 16 << 6}
+
+
+@pytest.mark.parametrize("name", ["states", "nodes"])
+def test_nearly_full_is_what_the_counters_say(name: str) -> None:
+    """`Machine` reads single words of the array, since every mask that is met first asks."""
+    arena = small_arena()
+    counted = {"states": arena.n.states - 1, "nodes": arena.n.nodes}[name]
+    for most in range(1, 3 * counted):
+        machine = Machine(arena, Limits(**{name: most}))
+        assert machine.num_states == arena.n.states - 1
+        assert machine.is_nearly_full == (counted > (1 - SHARE_OF_ENDS) * most)
