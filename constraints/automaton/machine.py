@@ -24,6 +24,7 @@ from .tables import (
     HASHES,
     NODES_WORD,
     STATES_WORD,
+    STEPS_WORD,
     Arena,
     BodyClass,
     Counters,
@@ -86,6 +87,11 @@ class Machine:
     @property
     def num_states(self) -> int:
         return int(self._arena.array.item(STATES_WORD)) - 1
+
+    @property
+    def num_transitions(self) -> int:
+        """How many were found so far: what masks and tokens took."""
+        return int(self._arena.array.item(STEPS_WORD))
 
     @property
     def is_half_full(self) -> bool:

@@ -326,7 +326,9 @@ HASHES = tuple(_HASH_SIZES)
 _HASH_WORDS = tuple((FIELDS.index(name), size) for name, size in _HASH_SIZES.items())  # where each begins, its words in use
 _COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
 # Of the array: `n` is the first table. They are read at every call, and reading them as a record is slow.
-FAULT_WORD, NODES_WORD, STATES_WORD = (_HEADER + Counters.PLACES[name].at // 4 for name in ("fault", "nodes", "states"))
+FAULT_WORD, NODES_WORD, STATES_WORD, STEPS_WORD = (
+    _HEADER + Counters.PLACES[name].at // 4 for name in ("fault", "nodes", "states", "steps")
+)
 
 _IN_USE = tuple(  # words of the array, and how many words each counts, as `in_use` says
     (_HEADER + Counters.PLACES[name].at // 4, words)

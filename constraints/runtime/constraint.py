@@ -143,6 +143,11 @@ class Constraint:
         """How often a mask was asked for that was not known yet."""
         return self._num_misses
 
+    @property
+    def transitions_a_mask(self) -> float:
+        """How many transitions each mask that was met first took so far, with the tokens behind it, on the average."""
+        return self._automaton.num_transitions / max(self._num_misses, 1)
+
     def start(self) -> State:
         """The state before any text."""
         with self._lock:

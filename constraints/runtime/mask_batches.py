@@ -6,6 +6,9 @@ of compiled code, in as many threads as there are processors, without that lock.
 since they grow the same automaton.
 
     make_masks((guide.constraint, guide.state) for guide in batch)      then each `mask` is known
+
+Another processor does not have a constraint's automaton in its caches, so masks of a few transitions, as most of JSON Schemas are,
+would take longer there than they are worth. How many masks will take is told by what those of their constraints took so far.
 """
 
 from __future__ import annotations
@@ -21,26 +24,31 @@ from ...foundation.compiled_loops.declarations import call_each
 from ..token_automaton import masking
 from .constraint import Constraint, State
 
-WORTH_THREADS = 24  # masks that are not known, below which making them together gains nothing (docs/journal.md)
+WORTH_TRANSITIONS = 400  # that others find meanwhile, below which several threads gain nothing (docs/journal.md)
 _NUM_WORDS, _NUM_RESULTS = 6, 2  # of `masking.mask_row`
 
 
 def make_masks(wanted: Iterable[tuple[Any, Any]], num_threads: int | None = None) -> None:
-    """Make those masks of (constraint, state) that are not known yet, if they are many enough. Never raises for what a constraint
+    """Make those masks of (constraint, state) that are not known yet, if that takes long enough. Never raises for what a constraint
     refuses: `mask` does, when it is asked.
 
-    wanted: anything that has masks; those that are no `Constraint` are passed over. num_threads: at most, by default as many as
-    there are processors for this process.
+    wanted: anything that has masks; those that are no `Constraint`, or one of several parts, are passed over. num_threads: at
+    most, by default as many as there are processors for this process.
     """
     states: dict[Constraint, dict[State, None]] = {}
-    count = 0
     for constraint, state in wanted:
-        if isinstance(constraint, Constraint) and not constraint.knows_mask(state):
+        if type(constraint) is Constraint and not constraint.knows_mask(state):
             states.setdefault(constraint, {})[state] = None
-            count += 1
-    num_threads = num_processors() if num_threads is None else num_threads
-    if count >= WORTH_THREADS and len(states) > 1 and num_threads > 1:
-        _make(states, num_threads)
+    if len(states) > 1:
+        num_threads = num_processors() if num_threads is None else num_threads
+        if num_threads > 1 and _num_spared(states, num_threads) >= WORTH_TRANSITIONS:
+            _make(states, num_threads)
+
+
+def _num_spared(states: dict[Constraint, dict[State, None]], num_threads: int) -> float:
+    """How many of the transitions that some masks will take are found while others are, by what masks took so far."""
+    expected = [len(own) * constraint.transitions_a_mask for constraint, own in states.items()]
+    return sum(expected) - max(sum(expected) / num_threads, *expected)
 
 
 def num_processors() -> int:

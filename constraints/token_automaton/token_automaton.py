@@ -520,6 +520,10 @@ class TokenAutomaton:
         return self._machine.num_states
 
     @property
+    def num_transitions(self) -> int:
+        return self._machine.num_transitions
+
+    @property
     def num_rows(self) -> int:
         return len(self.rows)
 

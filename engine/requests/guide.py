@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...constraints.runtime.mask_batches import WORTH_THREADS, make_masks
+from ...constraints.runtime.mask_batches import make_masks
 from ..errors import InternalError
 from .canonical import CanonicalPairs
 from .loops import Loop
@@ -220,7 +220,7 @@ class MaskViews:
     def fill(self, guides: Iterable[Guide]) -> None:
         """Compute the next mask of each guide. What fails is noted in its `failure`."""
         guides = list(guides)
-        if len(guides) >= WORTH_THREADS:
+        if len(guides) > 1:
             make_masks((guide.constraint, guide.state) for guide in guides)
         for guide in guides:
             try:

@@ -136,7 +136,7 @@ EVERY_KIND = [
 def test_the_masks_of_all_that_moved_are_made_when_the_first_is_asked_for(
     engine: Any, backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mask_batches, "WORTH_THREADS", 2)
+    monkeypatch.setattr(mask_batches, "WORTH_TRANSITIONS", 0)
     monkeypatch.setattr(mask_batches, "num_processors", lambda: 2)
     eos = tokenizer().eos_token_id
     specs = [f"a{letter}[cd]{{2}}" for letter in "abc"]

@@ -29,7 +29,7 @@ SOURCES: list[Any] = [
 
 @pytest.fixture(autouse=True)
 def any_number_is_worth_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_batches, "WORTH_THREADS", 1)
+    monkeypatch.setattr(mask_batches, "WORTH_TRANSITIONS", 0)
 
 
 def fresh() -> list[Constraint]:
@@ -109,11 +109,20 @@ def test_constraints_of_others_are_passed_over() -> None:
     make_masks([(object(), 0), (whole, whole.start()), *((constraint, constraint.start()) for constraint in fresh())], 2)
 
 
-@pytest.mark.parametrize(("worth", "num_threads", "is_made"), [(1, 1, False), (6, 2, False), (5, 2, True)])
-def test_only_so_many_masks_are_made_together_as_it_pays(
-    worth: int, num_threads: int, is_made: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("share", "num_threads", "is_made"), [(1, 1, False), (1.01, 2, False), (1, 2, True)])
+def test_masks_are_made_together_where_threads_spare_enough(
+    share: float, num_threads: int, is_made: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mask_batches, "WORTH_THREADS", worth)
-    batch = [(constraint, constraint.start()) for constraint in fresh()]
+    batch = [(constraint, state) for constraint in fresh() for state in [next_state(constraint)]]
+    expected = [constraint.transitions_a_mask for constraint, _ in batch]
+    spared = sum(expected) - max(sum(expected) / 2, *expected)
+    assert spared > 0
+    monkeypatch.setattr(mask_batches, "WORTH_TRANSITIONS", share * spared)
     make_masks(batch, num_threads)
     assert [constraint.knows_mask(state) for constraint, state in batch] == [is_made] * 5
+
+
+def next_state(constraint: Constraint) -> Any:
+    """The state behind one token, before which the mask was asked for."""
+    state = constraint.start()
+    return constraint.advance(state, next(iter(as_token_ids(constraint.mask(state)))))
