@@ -71,6 +71,7 @@ def _without_inner_newlines(tokens: Iterator[Token]) -> Iterator[Token]:
     """The tokens without those newlines that end no rule, and one of several."""
     depth, before, newline = 0, "", None
     for token in tokens:
+        look()
         if token.type == "NEWLINE":
             newline = newline or token
             continue
@@ -84,7 +85,6 @@ def _without_inner_newlines(tokens: Iterator[Token]) -> Iterator[Token]:
 def _rules(tokens: list[Token]) -> Iterator[RuleText]:
     at = 1 if tokens[0].type == "NEWLINE" else 0
     while tokens[at].type != _END:
-        look()
         if tokens[at].type != "NAME" or tokens[at + 1].type != "DEFINED":
             raise _NoGbnf
         name = tokens[at]
@@ -102,6 +102,7 @@ def _alternatives(tokens: list[Token], at: int) -> tuple[Tree[Token], int]:
     sequences: list[Tree[Token]] = []
     items: list[Tree[Token]] = []
     while True:
+        look()
         token = tokens[at]
         at += 1
         if token.type in _VALUES:
