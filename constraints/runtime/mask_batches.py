@@ -24,7 +24,7 @@ from ...foundation.compiled_loops.declarations import call_each
 from ..token_automaton import masking
 from .constraint import Constraint, State
 
-WORTH_TRANSITIONS = 400  # that others find meanwhile, below which several threads gain nothing (docs/journal.md)
+WORTH_TRANSITIONS = 600  # that others find meanwhile, below which several threads gain nothing (docs/journal.md)
 _NUM_WORDS, _NUM_RESULTS = 6, 2  # of `masking.mask_row`
 
 
