@@ -74,15 +74,21 @@ class ObjectShape:
     needs: list[Need] = field(default_factory=list)
     clauses: list[tuple[Need, ...]] = field(default_factory=list)  # of each, one holds
     conditions: list[Formula] = field(default_factory=list)  # all hold
+    placed: dict[str, None] = field(default_factory=dict)  # names that conditions declare
     required: dict[str, None] = field(default_factory=dict)
     low: int = 0
     high: int | None = None
     _values: dict[tuple[str | None, frozenset[NameTest]], Conj] = field(default_factory=dict, repr=False)
 
     @property
+    def properties(self) -> dict[str, None]:
+        """Names in `properties` of what holds, in the order in force."""
+        return dict.fromkeys(name for each in self.members for name in each.properties)
+
+    @property
     def declared(self) -> list[str]:
-        """Names in `properties`, in the order in force."""
-        return list(dict.fromkeys(name for each in self.members for name in each.properties))
+        """These, and then the names that conditions declare."""
+        return list(self.properties | self.placed)
 
     @property
     def named(self) -> dict[str, None]:
