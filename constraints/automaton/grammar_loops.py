@@ -183,7 +183,7 @@ def push_first(m: Tables, node: NodeId, stack: NDArray[np.int32], top: int) -> i
         if m.nodes[a].size == 0:
             top = push(stack, top, b)
         return push(stack, top, a)
-    if kind == Kind.REPEAT or kind == Kind.BAG:
+    if kind == Kind.REPEAT or kind == Kind.BAG or kind == Kind.PLACED:
         return push(stack, top, a)
     if kind == Kind.ALT:
         for j in range(a, a + b):

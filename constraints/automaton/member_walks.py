@@ -6,11 +6,13 @@ two have a member in common. Most conditions are independent of one another in t
 open as a list (of TALLY nodes), and how many members may come: it costs the sum of its parts where one diagram for all would be
 their product. Parts are DECISIONs, FAMILYs, and REPEATs of members that are only counted.
 
-Members in any order may be a FAMILY instead: the sets of members that may come, as a zero-suppressed decision diagram. A set of it has
-the member `a`, and then is one of the family `b` besides, or it is one of the family `c`; EMPTY stands for no more members, FAIL for no
-set. What is left behind a member are the sets that have it, without it: no more nodes than before, whichever members came. So
-conditions that have a small diagram in some order need no more than that where members come in another one. What may come next is any
-member in the diagram. It may also stand for what is left of DECISIONs when members in order are over. Source: S. Minato, "Zero-suppressed BDDs for set manipulation in combinatorial problems" (1993).
+Members may be a FAMILY instead: the sets of members that may come, as a zero-suppressed decision diagram. A set of it has the member
+`a`, and then is one of the family `b` besides, or it is one of the family `c`; EMPTY stands for no more members, FAIL for no set.
+What is left behind a member are the sets that have it, without it: no more nodes than before, whichever members came. So conditions
+that have a small diagram in some order of the members need no more than that where members come in another one. Any member in the
+diagram may come next; members that are PLACED come in the order of their positions, so behind one the sets are left that have none
+before it. A FAMILY of other members may also be what is left of DECISIONs when members in order are over. Source: S. Minato,
+"Zero-suppressed BDDs for set manipulation in combinatorial problems" (1993).
 
 Members have positions, in which they must come; a member drops from all parts those before it. Members in any order are all at
 the last position, as the members of REPEATs are. A row of the list pool describes a DECISION:
@@ -338,15 +340,20 @@ def family_behind(m: Tables, family: NodeId, member: NodeId) -> NodeId:
 
 @inner
 def least_with(m: Tables, family: NodeId, member: NodeId, measures: int) -> int:
-    """The least that the other members take of a set of a FAMILY that has a member."""
-    found = nodes_of_family(m, family)
-    least = np.full(found.size, INFINITE, np.int64)
+    """The least that the other members take of a set of a FAMILY that has a member, and none before it."""
+    found, position = nodes_of_family(m, family), position_of(m, member)
+    least, after = np.full(found.size, INFINITE, np.int64), np.full(found.size, INFINITE, np.int64)  # after: in any set
     for k in range(found.size - 1, -1, -1):
         node = m.nodes[found[k]]
+        may_come = position_of(m, node.a) >= position
+        after[k] = measured(m, node.c, measures) if node.c <= EMPTY else after[place_of(found, node.c)]
+        rest = measured(m, node.b, measures) if node.b <= EMPTY else wide(after[place_of(found, node.b)])
+        if may_come:
+            after[k] = min(after[k], plus(measured(m, node.a, measures), rest))
         if node.a == member:
-            least[k] = measured(m, node.b, measures)
+            least[k] = rest
             continue
-        if node.b > EMPTY:
+        if may_come and node.b > EMPTY:
             least[k] = plus(measured(m, node.a, measures), wide(least[place_of(found, node.b)]))
         if node.c > EMPTY:
             least[k] = min(least[k], least[place_of(found, node.c)])
@@ -356,14 +363,13 @@ def least_with(m: Tables, family: NodeId, member: NodeId, measures: int) -> int:
 @inner
 def least_behind_family(m: Tables, walk: NodeId, family: NodeId, member: NodeId, measures: int) -> int:
     """The least that a WALK without bounds takes behind a member of one of its FAMILYs."""
-    total = least_with(m, family, member, measures)
+    total, position = least_with(m, family, member, measures), position_of(m, member)
     tally = m.nodes[walk].a
     while tally != FAIL:
         part = m.nodes[tally].a
         tally = m.nodes[tally].b
-        left = at_position(m, part, LAST)
-        if left != family:
-            total = plus(total, measured(m, left, measures))
+        if part != family and (is_placed(m, family) or at_position(m, part, position) != family):
+            total = plus(total, least_from(m, part, position, measures))
     return total
 
 
@@ -410,7 +416,53 @@ def at_position(m: Tables, part: NodeId, position: int) -> NodeId:
     """What is left of a part where no member before a position may come any more: FAIL where one would have to."""
     while m.nodes[part].kind == Kind.DECISION and row_of(m, part)[POSITION] < position:
         part = m.nodes[part].c
-    return part
+    return family_from(m, part, position) if is_placed(m, part) else part
+
+
+@inner
+def is_placed(m: Tables, part: NodeId) -> bool:
+    """Whether a part is a FAMILY of members that have positions."""
+    return m.nodes[part].kind == Kind.FAMILY and m.nodes[m.nodes[part].a].kind == Kind.PLACED
+
+
+@inner
+def position_of(m: Tables, member: NodeId) -> int:
+    """The position of a member of a FAMILY."""
+    return m.nodes[member].b if m.nodes[member].kind == Kind.PLACED else LAST
+
+
+@inner
+def family_from(m: Tables, family: NodeId, position: int) -> NodeId:
+    """The sets of a FAMILY that have no member before a position."""
+    found = nodes_of_family(m, family)
+    left = np.empty(found.size, np.int32)
+    for k in range(found.size - 1, -1, -1):
+        node = m.nodes[found[k]]
+        with_it, without = node.b, node.c
+        if without > EMPTY:
+            without = NodeId(int(left[place_of(found, without)]))
+        if position_of(m, node.a) < position:
+            with_it = FAIL
+        elif with_it > EMPTY:
+            with_it = NodeId(int(left[place_of(found, with_it)]))
+        left[k] = family_of(m, node.a, with_it, without)
+    return NodeId(int(left[0]))
+
+
+@inner
+def least_from(m: Tables, part: NodeId, position: int, measures: int) -> int:
+    """The least that is left of a part where no member before a position may come any more."""
+    if not is_placed(m, part):
+        return measured(m, at_position(m, part, position), measures)
+    found = nodes_of_family(m, part)
+    least = np.full(found.size, INFINITE, np.int64)
+    for k in range(found.size - 1, -1, -1):
+        node = m.nodes[found[k]]
+        least[k] = measured(m, node.c, measures) if node.c <= EMPTY else least[place_of(found, node.c)]
+        if position_of(m, node.a) >= position:
+            rest = measured(m, node.b, measures) if node.b <= EMPTY else wide(least[place_of(found, node.b)])
+            least[k] = min(least[k], plus(measured(m, node.a, measures), rest))
+    return wide(least[0])
 
 
 @inner
@@ -418,7 +470,9 @@ def parts_behind(m: Tables, walk: NodeId, taken: NodeId, case: int, depth: int) 
     """Put on the work list the parts of a WALK that are left behind a member of the part `taken`, by the offset of its case in a
     DECISION, the member itself in a FAMILY. Returns the new depth, or -1 where something that is needed cannot come any more."""
     position = LAST
-    if m.nodes[taken].kind == Kind.DECISION:
+    if m.nodes[taken].kind == Kind.FAMILY:
+        position = position_of(m, NodeId(case))
+    elif m.nodes[taken].kind == Kind.DECISION:
         part = taken
         while True:
             row = m.nodes[part].a
@@ -431,9 +485,9 @@ def parts_behind(m: Tables, walk: NodeId, taken: NodeId, case: int, depth: int) 
         part = m.nodes[tally].a
         tally = m.nodes[tally].b
         if part != taken or m.nodes[part].kind == Kind.FAMILY:
-            left = at_position(m, part, position)
+            left = at_position(m, part, position) if part != taken else taken
             if left == taken:
-                left = family_behind(m, taken, NodeId(case))
+                left = at_position(m, family_behind(m, taken, NodeId(case)), position)
             if left == FAIL:
                 return -1
             if left != EMPTY:
@@ -504,8 +558,9 @@ def open_walk(m: Tables, walk: NodeId, tail: NodeId, depth: int) -> int:
         if m.nodes[node].kind == Kind.FAMILY:
             found = members_of_family(m, node)
             for k in range(found.size):
-                member = NodeId(int(found[k]))
-                depth = open_member(m, walk, node, member, member, tail, depth)
+                placed = NodeId(int(found[k]))
+                member = m.nodes[placed].a if m.nodes[placed].kind == Kind.PLACED else placed
+                depth = open_member(m, walk, node, placed, member, tail, depth)
     return depth
 
 

@@ -105,6 +105,8 @@ def measure_once(m: Tables, start: int, end: int, single: NDArray[np.bool_]) -> 
                 changed |= fill_counts(m, i, Measure.SIZE)
                 changed |= fill_counts(m, i, Measure.COST)
             size, cost = measure_decision(m, i, Measure.SIZE), measure_decision(m, i, Measure.COST)
+        elif kind == Kind.PLACED:
+            size, cost = m.nodes[a].size, m.nodes[a].cost
         elif kind == Kind.FAMILY:
             size, cost = least_of_family(m, i, Measure.SIZE), least_of_family(m, i, Measure.COST)
         elif kind == Kind.WALK:
@@ -314,7 +316,7 @@ def reached_from(m: Tables, root: NodeId, seen: NDArray[np.uint8]) -> NDArray[np
                 num_found = once(m.lists[j], seen, found, num_found)
         elif kind == Kind.FAMILY:
             num_found = once(m.nodes[node].c, seen, found, once(b, seen, found, once(a, seen, found, num_found)))
-        elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG:
+        elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG or kind == Kind.PLACED:
             num_found = once(a, seen, found, num_found)
     return found[:num_found]
 

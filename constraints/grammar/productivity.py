@@ -56,6 +56,8 @@ def _verdict(store: NodeStore, node: Node, known: dict[Node, bool], fertile: set
         return _any([Node(follow) for _, _, follow in store.class_edges(node)], known)
     if kind is Kind.REPEAT:
         return b == 0 or _all((Node(a),), known)
+    if kind is Kind.PLACED:
+        return _all((Node(a),), known)
     if kind is Kind.UNLISTED:
         return _all((Node(b),), known)
     if kind is Kind.BAG:

@@ -14,7 +14,7 @@ from .expression import EMPTY, Grammar, Kind, Node
 _LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))
 _ALT, _BAG, _CALL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.BAG, Kind.CALL, Kind.REPEAT, Kind.SEQ))
 
-_WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION, Kind.FAMILY, Kind.COVER)))
+_WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION, Kind.FAMILY, Kind.PLACED, Kind.COVER)))
 
 
 def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np.bool_]) -> list[int]:
@@ -65,7 +65,7 @@ def children(grammar: Grammar, node: Node) -> list[Node]:
         return [Node(a), Node(b)]
     if kind is Kind.FAMILY:
         return [Node(a), Node(b), Node(c)]
-    if kind in (Kind.REPEAT, Kind.NEGATE):
+    if kind in (Kind.REPEAT, Kind.NEGATE, Kind.PLACED):
         return [Node(a)]
     if kind is Kind.UNLISTED:
         return [Node(b)]

@@ -154,6 +154,11 @@ class Unfolding(Generic[P]):
             return ("sets", self._sets(node))
         return ("repeat", *self.grammar.operands(node))
 
+    def _place(self, member: Node) -> tuple[int, Node]:
+        """The position of a member of a family, and the member."""
+        node, position, _ = self.grammar.operands(member)
+        return (position, Node(node)) if self.grammar.kind(member) is Kind.PLACED else (LAST, member)
+
     def _sets(self, family: Node) -> frozenset[frozenset[Node]]:
         """All sets of members of a family."""
         if family in (FAIL, EMPTY):
@@ -205,7 +210,12 @@ class Unfolding(Generic[P]):
         if part[0] == "sets":
             sets: frozenset[frozenset[Node]] = part[1]  # type: ignore[assignment]
             for some in frozenset[Node]().union(*sets):
-                yield LAST, some, [("sets", frozenset(each - {some} for each in sets if some in each))]
+                left = frozenset(each - {some} for each in sets if some in each)
+                place, member = self._place(some)
+                if behind := self._at(("sets", left), place):
+                    yield place, member, [behind]
+                elif behind == ():
+                    yield place, member, []
             return
         node: Node = part[1]  # type: ignore[assignment]
         while self.grammar.kind(node) is Kind.DECISION:
@@ -220,7 +230,10 @@ class Unfolding(Generic[P]):
         if part[0] == "repeat":
             return part if position is not None else () if part[2] == 0 else None
         if part[0] == "sets":
-            return part if position is not None else () if frozenset[Node]() in part[1] else None  # type: ignore[operator]
+            sets: frozenset[frozenset[Node]] = part[1]  # type: ignore[assignment]
+            least = LAST + 1 if position is None else position
+            left = frozenset(each for each in sets if all(self._place(some)[0] >= least for some in each))
+            return ("sets", left) if left - {frozenset()} else () if left else None
         node: Node = part[1]  # type: ignore[assignment]
         while self.grammar.kind(node) is Kind.DECISION and (position is None or self.grammar.cases_of(node)[0] < position):
             node = Node(self.grammar.operands(node)[2])

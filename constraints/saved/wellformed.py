@@ -35,7 +35,7 @@ def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
         _need(fits and arrays[name].dtype == dtype, f"{name} of type {arrays[name].dtype} and shape {sizes}")
     kinds = arrays["nodes"][0]
     _need(kinds.size >= 2 and kinds[0] == Kind.FAIL and kinds[1] == Kind.EMPTY, "the first nodes are FAIL and EMPTY")
-    are_others = np.isin(kinds[2:], (Kind.DECISION, Kind.FAMILY, Kind.WALK, Kind.COVER, Kind.FRACTION))
+    are_others = np.isin(kinds[2:], (Kind.DECISION, Kind.FAMILY, Kind.PLACED, Kind.WALK, Kind.COVER, Kind.FRACTION))
     are_known = ((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)) | are_others
     _need(bool(are_known.all()), "a node of a kind that no grammar has")
     _need(isinstance(root, int) and 0 <= root < kinds.size, f"root {root!r}")
@@ -130,12 +130,13 @@ class _Nodes:
         return bool(are_parts and _inside(must_follow, 0, 2).all())
 
     def families(self) -> bool:
-        """Check that members of families are sequences, and that families end in EMPTY or FAIL."""
+        """Check that members of families are sequences, in some place or in none, and that families end in EMPTY or FAIL."""
         node, member, with_it, without = self._of(Kind.FAMILY)
-        are_before = all(_inside(each, 0, node).all() for each in (member, with_it, without))
-        ends = (Kind.EMPTY, Kind.FAMILY)
-        are_right = are_before and self._are(member, Kind.SEQ).all() and self._are(with_it, *ends).all()
-        return bool(are_right and self._are(without, Kind.FAIL, *ends).all())
+        placed, text, position, _ = self._of(Kind.PLACED)
+        are_before = all(_inside(each, 0, node).all() for each in (member, with_it, without)) and _inside(text, 0, placed).all()
+        are_members = are_before and self._are(member, Kind.SEQ, Kind.PLACED).all() and self._are(text, Kind.SEQ).all()
+        are_right = are_members and (position > 0).all() and self._are(with_it, Kind.EMPTY, Kind.FAMILY).all()
+        return bool(are_right and self._are(without, Kind.FAIL, Kind.EMPTY, Kind.FAMILY).all())
 
     def decisions(self) -> bool:
         """Check the rows of decisions: members are sequences, what is left behind them are lists, tables have room."""

@@ -118,17 +118,27 @@ def family(diagrams: MemberDiagrams, members: dict[str, Node], sets: Sets) -> No
 
 
 @pytest.mark.parametrize("bounds", [(0, None), (1, 3), (3, 4)])
+@pytest.mark.parametrize("are_placed", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_a_family_is_any_order_of_each_of_its_sets(seed: int, bounds: tuple[int, int | None]) -> None:
-    """Two families beside each other, one of them also behind members in order: `x` comes first or not at all."""
+def test_a_family_is_each_of_its_sets(seed: int, are_placed: bool, bounds: tuple[int, int | None]) -> None:
+    """Two families beside each other. One stands behind members in order, too: `x` comes first or not at all. Or the members of
+    both have positions, in another order than that of the diagrams."""
     rng = random.Random(seed)
     subsets = [frozenset(each) for size in range(4) for each in itertools.combinations("abc", size)]
     told, others = (set(rng.sample(subsets, rng.randint(1, 6))) for _ in range(2))
+    places = rng.sample(range(2, 9), 6)
+    place = dict(zip(["x", "a", "b", "c", "a'", "b'", "c'"], [1, *places] if are_placed else [1, *[LAST] * 6], strict=True))
 
     def build(grammar: Grammar) -> Node:
         diagrams = MemberDiagrams(grammar, grammar.literal(","), EMPTY, bounds != (0, None))
         first, second = ({name: diagrams.member(grammar.literal(name + mark)) for name in "abc"} for mark in ("", "'"))
+        if are_placed:
+            first = {name: diagrams.placed(member, place[name]) for name, member in first.items()}
+            second = {name: diagrams.placed(member, place[name + "'"]) for name, member in second.items()}
         last = family(diagrams, first, told)
+        if are_placed:
+            either = [last, family(diagrams, second, others), diagrams.decision(1, [(diagrams.member(grammar.literal("x")), ())], EMPTY)]
+            return grammar.seq(grammar.literal("{"), diagrams.walk(either, *bounds), grammar.literal("}"))
         before = diagrams.decision(1, [(diagrams.member(grammar.literal("x")), (last,))], last)
         walk = diagrams.walk([before, family(diagrams, second, others)], *bounds)
         return grammar.seq(grammar.literal("{"), walk, grammar.literal("}"))
@@ -139,6 +149,7 @@ def test_a_family_is_any_order_of_each_of_its_sets(seed: int, bounds: tuple[int,
         for a, b, x in itertools.product(told, others, (0, 1)) for each in [[*a, *(name + "'" for name in b)]]
         if max(low, 1) <= len(each) + x <= (high or 9)
         for order in itertools.permutations(each) for names in [("x", *order) if x else order]
+        if sorted(names, key=place.__getitem__) == list(names)
     }  # fmt: skip
     grammar = Grammar()
     root = build(grammar)

@@ -37,7 +37,7 @@ class States(NamedTuple):
     listed: frozenset[str]
     others: bool = False
 
-    def __contains__(self, state: object) -> bool:
+    def has(self, state: str) -> bool:
         return (state in self.listed) is not self.others
 
     def both(self, other: States) -> States:
@@ -131,7 +131,7 @@ class Hub:
         listed = frozenset[str]().union(*(states.listed for states, _ in read))
         group = _Group()
         for state in sorted(listed):
-            left = list(dict.fromkeys(rest for states, rest in read if state in states))
+            left = list(dict.fromkeys(rest for states, rest in read if states.has(state)))
             group.left[state] = [()] if () in left else left
         left = list(dict.fromkeys(rest for states, rest in read if states.others))
         group.others = [()] if () in left else left

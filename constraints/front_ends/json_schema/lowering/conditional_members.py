@@ -1,16 +1,16 @@
 """The members of an object under conditions, as the parts of walks (see automaton/member_walks.py).
 
 Conditions that have no member in common are parts of their own, so what has to be remembered is the sum of what each has to. A part
-is a decision diagram. Where members come in order, its nodes are those of the diagram; where they come in any order, it is the family
-of the sets that may come, in whichever order of the members the diagram is small. Where it would be too large, as much depends on
-one member, the cases of this member are taken as alternatives.
+is a decision diagram. Where members come in order, its nodes are those of the diagram; where they come in any order, or the diagram
+is small in another order only, it is the family of the sets that may come. Where it would be too large, as much depends on one
+member, the cases of this member are taken as alternatives.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, product
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
@@ -46,12 +46,15 @@ class Member(NamedTuple):
 
 
 class ConditionalMembers:
-    """Builds the parts of some members, declared ones in their order first; `check` raises an error when time is over."""
+    """Builds the parts of some members, declared ones in their order first; `check` raises an error when time is over. If
+    `are_placed`, they are given in another order, in which diagrams may be small: what `otherwise` tries."""
 
     def __init__(
-        self, grammar: Grammar, build: MemberDiagrams, members: Sequence[Member], check: Callable[[], None]
+        self, grammar: Grammar, build: MemberDiagrams, members: Sequence[Member], check: Callable[[], None],
+        otherwise: ConditionalMembers | None = None, *, are_placed: bool = False,
     ) -> None:  # fmt: skip
         self._grammar, self._build, self._members = grammar, build, members
+        self._otherwise, self._are_placed = otherwise, are_placed
         self._levels = {member.name: level for level, member in enumerate(members)}
         self._check = check
         self._diagrams = Diagrams(self._fact, check)
@@ -85,7 +88,12 @@ class ConditionalMembers:
     def _known_group(self, formulas: tuple[Formula, ...], splits: int) -> list[Parts]:
         key = formulas, splits
         if key not in self._groups_known:
-            self._groups_known[key] = self._of_group(list(formulas), splits)
+            try:
+                self._groups_known[key] = self._of_group(list(formulas), splits)
+            except TooLarge:
+                if self._otherwise is None or splits < _SPLITS:
+                    raise
+                self._groups_known[key] = self._otherwise._of_group(list(formulas), 0)
         return self._groups_known[key]
 
     def _of_group(self, formulas: list[Formula], splits: int) -> list[Parts]:
@@ -112,7 +120,8 @@ class ConditionalMembers:
         if len(levels) > MAX_TOGETHER:
             raise TooLarge
         self._ordered.clear()
-        node = self._in_order(self._diagrams.all(map(self._diagrams.of, formulas)), tuple(sorted(levels)))
+        diagram = self._diagrams.all(map(self._diagrams.of, formulas))
+        node = (self._in_any_order if self._are_placed else self._in_order)(diagram, tuple(sorted(levels)))
         return [] if node == FAIL else [() if node == EMPTY else (node,)]
 
     def _split(self, formulas: list[Formula], level: int, splits: int) -> list[Parts]:
@@ -212,11 +221,16 @@ class ConditionalMembers:
                 node = family(children[0], place + 1)
                 for cases in reversed(alike.get(level, [list(range(len(self._members[level].texts)))])):
                     if cases:
-                        node = self._build.family(self._text(level, cases), family(children[1 + cases[0]], place + 1), node)
+                        node = self._build.family(self._in_place(level, cases), family(children[1 + cases[0]], place + 1), node)
                 known[below, place] = node
             return node
 
         return family(diagram, 0)
+
+    def _in_place(self, level: int, cases: Sequence[int]) -> Node:
+        """A member of a family, in some cases."""
+        text = self._text(level, cases)
+        return self._build.placed(text, self._members[level].position) if self._are_placed else text
 
     def _cases_alike(self, diagram: int) -> dict[int, list[list[int]]]:
         """The cases of each level that a diagram depends on, those together that always lead to the same."""

@@ -80,13 +80,15 @@ class ConditionalObjects:
         parts = [*self._declared(free, build), *self._undeclared(free, build)]
         parts += [build.counted(build.member(text), 0, count) for text, count in others]
         asked_of = {each.name: each for each in named if each.name in told}
-        declared = [name for name in asked_of if name in position]
-        in_any = [name for name in in_narrow_order(told, formulas) if name in asked_of and name not in position]
-        members = [self._member(asked_of[name]) for name in (*sorted(declared, key=position.__getitem__), *in_any)]
-        members += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
+        narrow = [self._member(asked_of[name]) for name in in_narrow_order(told, formulas) if name in asked_of]
+        narrow += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
+        members = sorted(narrow, key=lambda member: member.position)
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
         with held_for_a_while():
-            told_members = ConditionalMembers(self._grammar, build, members, self._check)
+            otherwise = None
+            if members != narrow:
+                otherwise = ConditionalMembers(self._grammar, build, narrow, self._check, are_placed=True)
+            told_members = ConditionalMembers(self._grammar, build, members, self._check, otherwise)
             found = []
             for bounds, left in ranges:
                 asked = frozenset[str]().union(*map(names_of, (*left, *required)))

@@ -1,7 +1,7 @@
-"""An order of members in which decision diagrams about them are small: members that are asked about together stand near each other.
+"""An order of members in which decision diagrams about them are small: those that are asked about together stand near each other.
 
-A diagram has to remember what it has been told and asks about later. Along a path, a ring or a tree of conditions that is little, if
-members come as they lie on it. Source: E. Cuthill and J. McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
+A diagram has to remember what it has been told and asks about later. Along a path, a ring or a tree of conditions that is little,
+if members come as they lie on it. Source: E. Cuthill and J. McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
 """
 
 from __future__ import annotations
@@ -18,15 +18,33 @@ Neighbours = dict[str, dict[str, None]]
 
 
 def in_narrow_order(names: Iterable[str], formulas: Iterable[Formula]) -> list[str]:
-    """Some names, and all others that formulas speak of: each group of those that hang together from one end of it to the other."""
+    """Some names, and all others that formulas speak of: each group of those that hang together from one end of it to the other,
+    in the one of two orders in which fewer are asked about together with later ones."""
     neighbours = _neighbours(names, formulas)
     found: dict[str, None] = {}
     for name in neighbours:
         if name not in found:
-            group = _from(name, neighbours)
+            group = _by_distance(name, neighbours)
             first = min(group, key=lambda each: len(neighbours[each]))
-            found |= dict.fromkeys(_from(_from(first, neighbours)[-1], neighbours))
+            end = _by_distance(first, neighbours)[-1]
+            orders = [_by_distance(end, neighbours), _in_depth(end, neighbours)]
+            narrowest = min(orders, key=lambda order: _width(order, neighbours))
+            found |= dict.fromkeys(narrowest)
     return list(found)
+
+
+def _width(order: list[str], neighbours: Neighbours) -> int:
+    """How many members at the most, of those before some place, have neighbours behind it."""
+    place = {name: i for i, name in enumerate(order)}
+    left, widest, is_open = [0] * (len(order) + 1), 0, 0
+    for i, name in enumerate(order):
+        last = max((place[each] for each in neighbours[name]), default=i)
+        if last > i:
+            is_open += 1
+            left[last] += 1
+        is_open -= left[i]
+        widest = max(widest, is_open)
+    return widest
 
 
 def _neighbours(names: Iterable[str], formulas: Iterable[Formula]) -> Neighbours:
@@ -40,7 +58,7 @@ def _neighbours(names: Iterable[str], formulas: Iterable[Formula]) -> Neighbours
     return found
 
 
-def _from(start: str, neighbours: Neighbours) -> list[str]:
+def _by_distance(start: str, neighbours: Neighbours) -> list[str]:
     """The names that hang together with one, by their distance from it, those with fewer neighbours first."""
     found: dict[str, None] = {start: None}
     waiting = [start]
@@ -49,3 +67,15 @@ def _from(start: str, neighbours: Neighbours) -> list[str]:
         found |= dict.fromkeys(fresh)
         waiting += fresh
     return waiting
+
+
+def _in_depth(start: str, neighbours: Neighbours) -> list[str]:
+    """The names that hang together with one, each followed by those that it leads to, those with fewer neighbours first."""
+    found: dict[str, None] = {}
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting += sorted((each for each in neighbours[name] if each not in found), key=lambda each: -len(neighbours[each]))
+    return list(found)
