@@ -6,13 +6,13 @@ two have a member in common. Most conditions are independent of one another in t
 open as a list (of TALLY nodes), and how many members may come: it costs the sum of its parts where one diagram for all would be
 their product. Parts are DECISIONs, FAMILYs, and REPEATs of members that are only counted.
 
-Members may be a FAMILY instead: the sets of members that may come, as a zero-suppressed decision diagram. A set of it has the member
-`a`, and then is one of the family `b` besides, or it is one of the family `c`; EMPTY stands for no more members, FAIL for no set.
-What is left behind a member are the sets that have it, without it: no more nodes than before, whichever members came. So conditions
-that have a small diagram in some order of the members need no more than that where members come in another one. Any member in the
-diagram may come next; members that are PLACED come in the order of their positions, so behind one the sets are left that have none
-before it. A FAMILY of other members may also be what is left of DECISIONs when members in order are over. Source: S. Minato,
-"Zero-suppressed BDDs for set manipulation in combinatorial problems" (1993).
+Members may be a FAMILY instead: the sets of members that may come, as a zero-suppressed decision diagram. A set of it has the
+member `a`, and then is one of the family `b` besides, or it is one of the family `c`; EMPTY stands for no more members, FAIL for no
+set. What is left behind a member are the sets that have it, without it: no more nodes than before, whichever members came. So
+conditions that have a small diagram in some order of the members need no more than that where members come in another one. Any
+member in the diagram may come next; members that are PLACED come in the order of their positions, so behind one the sets are left
+that have none before it. A FAMILY of other members may also be what is left of DECISIONs when members in order are over. Source:
+S. Minato, "Zero-suppressed BDDs for set manipulation in combinatorial problems" (1993).
 
 Members have positions, in which they must come; a member drops from all parts those before it. Members in any order are all at
 the last position, as the members of REPEATs are. A row of the list pool describes a DECISION:

@@ -52,9 +52,12 @@ class Conditions:
     def spelled_out(self, term: Term) -> list[Condition]:
         """The conditions of a term that alternatives say as well: all where these are few; else those that declare names.
 
-        Names come in the order in which the schemas that hold declare them.
+        Names come in the order in which the schemas that hold declare them. None are spelled out beside the condition that members
+        are evaluated, which would ask in each alternative what the others say.
         """
         told = [literal for literal in term if isinstance(literal, Condition)]
+        if any(each.keyword == "unevaluatedProperties" for each in told):
+            return []
         if math.prod(ways(each.formula) for each in told) <= FEW:
             return [each for each in told if not each.is_kept]
         sites = (literal for literal in term if isinstance(literal, Site))

@@ -9,8 +9,8 @@ member there is one case for each, in which most groups have nothing left to say
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from ..documents.document import Site
@@ -18,13 +18,31 @@ from ..documents.keyword_table import APPLICATORS, ASSERTIONS
 from ..documents.reading import members_of, required_of, values_of
 from ..documents.values import atom_of, dump_json
 from .atoms import type_atoms
-from .claims import ALL_ATOMS, Claim, Clause, Conj, Count, Either, Equals, Keys, Kinds, Literal, Not, Term, lacks_key
+from .claims import (
+    ALL_ATOMS,
+    Claim,
+    Clause,
+    Condition,
+    Conj,
+    Count,
+    Either,
+    Equals,
+    Fact,
+    Formula,
+    Keys,
+    Kinds,
+    Literal,
+    Not,
+    Term,
+    lacks_key,
+)
+from .formulas import facts, given
 
 MIN_GROUPS: Final = 4  # that a member tells apart; fewer are multiplied
 MAX_VALUES: Final = 2_000  # of the member
 _LISTING: Final = frozenset(("const", "enum", "type"))
 _MEANINGFUL: Final = ASSERTIONS | APPLICATORS
-_NO_OBJECT, _ABSENT = "no object", "no member"  # where there is no value; no equality key reads like these
+_NO_OBJECT, _ABSENT, _UNLISTED = "no object", "no member", "other"  # no equality key reads like these
 
 Values = dict[str, Any]  # by equality key
 Groups = list[list[Term]]
@@ -63,24 +81,19 @@ def _some(*states: str) -> States:
     return States(frozenset(states))
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(NamedTuple):
     """What is left of a group's alternatives in each state of a member, and in all states that are not listed."""
 
-    left: dict[str, list[Term]] = field(default_factory=dict)
-    others: list[Term] = field(default_factory=list)
+    left: dict[str, list[Term]]
+    others: list[Term]
 
 
-@dataclass(slots=True)
 class Hub:
     """A member by which groups are told apart, and the values that these list for it."""
 
-    name: str
-    values: Values = field(default_factory=dict)
-
-    @property
-    def where(self) -> Keys:
-        return Keys(frozenset([self.name]))
+    def __init__(self, name: str) -> None:
+        self.name, self.where = name, Keys(frozenset([name]))
+        self.values: Values = {}
 
     def cases(self, groups: Groups) -> Iterator[tuple[Term, Groups]]:
         """Cases that exclude each other and cover all values: what each claims, and what is left of the groups in it, those left
@@ -127,42 +140,59 @@ class Hub:
         return equal[0] if len(equal) == 1 else Either(tuple((each,) for each in equal)) if equal else None
 
     def _group(self, terms: list[Term]) -> _Group:
-        read = [self._read(term) for term in terms]
+        read = [way for term in terms for way in self._ways(term)]
         listed = frozenset[str]().union(*(states.listed for states, _ in read))
-        group = _Group()
-        for state in sorted(listed):
-            left = list(dict.fromkeys(rest for states, rest in read if states.has(state)))
-            group.left[state] = [()] if () in left else left
-        left = list(dict.fromkeys(rest for states, rest in read if states.others))
-        group.others = [()] if () in left else left
-        return group
+        left = {state: _distinct(rest for states, rest in read if states.has(state)) for state in sorted(listed)}
+        return _Group(left, _distinct(rest for states, rest in read if states.others))
 
-    def _read(self, term: Term) -> tuple[States, Term]:
-        """The states in which a term may hold, and what else it says."""
-        states, rest = _ANY, list[Literal]()
+    def _ways(self, term: Term) -> list[tuple[States, Term]]:
+        """States in which a term may hold, and what else it says there."""
+        ways: list[tuple[States, Term]] = [(_ANY, ())]
         for literal in term:
-            own, is_all = self._states(literal)
-            states = states.both(own)
-            if not is_all:
-                rest.append(literal)
-        return states, tuple(rest)
+            told = self._told(literal)
+            ways = [(states.both(some), (*rest, *more)) for states, rest in ways for some, more in told]
+        return ways
 
-    def _states(self, literal: Literal) -> tuple[States, bool]:
-        """The states in which a literal may hold, and whether it says nothing else. Sites declare members besides."""
+    def _told(self, literal: Literal) -> list[tuple[States, Term]]:
+        """States in which a literal may hold, and what else it says there. Sites declare members besides."""
         if isinstance(literal, Site):
-            return self._states_of_site(literal), False
-        if isinstance(literal, Count):
-            found = self._states_of_count(literal)
-            return (_ANY, False) if found is None else (self._of_all(found, literal.strict), True)
-        if isinstance(literal, Clause):
-            states = _some()
-            for option in literal.options:
-                found = self._states_of_count(option)
-                if found is None:
-                    return _ANY, False
+            return [(self._states_of_site(literal), (literal,))]
+        if isinstance(literal, Count) and (found := self._states_of_count(literal)) is not None:
+            return [(self._of_all(found, literal.strict), ())]
+        if isinstance(literal, Condition):
+            return self._told_by_condition(literal)
+        return self._told_by_clause(literal) if isinstance(literal, Clause) else [(_ANY, (literal,))]
+
+    def _told_by_condition(self, literal: Condition) -> list[tuple[States, Term]]:
+        """What is left of a condition in the states that it tells apart."""
+        satisfied = {fact: self._states_of_value(fact.conj) for fact, _ in facts(literal.formula) if fact.name == self.name}
+        listed = frozenset[str]().union(*(states.listed for states in satisfied.values() if states is not None)) | {_ABSENT}
+        left: dict[Formula, States] = {}
+        for state in (None, *sorted(listed - {_NO_OBJECT})):  # None: a value that is not listed
+            found = satisfied.items()
+            truths: dict[Fact, bool] = {fact: states.has(state or _UNLISTED) for fact, states in found if states is not None}
+            formula = given(literal.formula, truths.get if state != _ABSENT else dict.fromkeys(satisfied, False).get)
+            some = _some(state) if state is not None else States(listed | {_NO_OBJECT}, True)
+            left[formula] = left.get(formula, _some()).either(some)
+        if not literal.strict:
+            left[True] = left.get(True, _some()).either(_some(_NO_OBJECT))
+        left.pop(False, None)
+        return [(states, () if formula is True else (replace(literal, formula=formula),)) for formula, states in left.items()]
+
+    def _told_by_clause(self, clause: Clause) -> list[tuple[States, Term]]:
+        """The states in which an option about the member holds, and the others, in which one about something else has to."""
+        states, others = _some(), list[Count]()
+        for option in clause.options:
+            found = self._states_of_count(option)
+            if found is None:
+                others.append(option)
+            else:
                 states = states.either(found)
-            return self._of_all(states, literal.strict), True
-        return _ANY, False
+        held = self._of_all(states, clause.strict)
+        if len(others) == len(clause.options) or not others:
+            return [(_ANY, (clause,))] if others else [(held, ())]
+        rest: Literal = Clause(tuple(others), clause.strict) if len(others) > 1 else replace(others[0], strict=clause.strict)
+        return [(held, ()), (held.negated(), (rest,))]
 
     def _of_all(self, of_objects: States, is_strict: bool) -> States:
         return of_objects.both(_some(_NO_OBJECT).negated()) if is_strict else of_objects.either(_some(_NO_OBJECT))
@@ -198,6 +228,12 @@ class Hub:
         return states
 
 
+def _distinct(terms: Iterable[Term]) -> list[Term]:
+    """The alternatives, each once; one alone where it says nothing, as it admits all that the others do."""
+    found = list(dict.fromkeys(terms))
+    return [()] if () in found else found
+
+
 def hub_of(groups: Sequence[list[Term]], decided: frozenset[str]) -> Hub | None:
     """The member that most groups speak of by its values, and none of those decided; None where these groups are few."""
     count = Counter(name for group in groups for name in {name for term in group for name in _names(term)} - decided)
@@ -219,6 +255,8 @@ def _names(term: Term) -> Iterator[str]:
             for option in literal.options if isinstance(literal, Clause) else (literal,):
                 if isinstance(option.where, Keys) and option.where.single is not None and option.conj:
                     yield option.where.single
+        elif isinstance(literal, Condition):
+            yield from (fact.name for fact, _ in facts(literal.formula) if fact.conj)
 
 
 def _values_of(claim: Claim) -> Values | None:

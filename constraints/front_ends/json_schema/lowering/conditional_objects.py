@@ -85,7 +85,7 @@ class ConditionalObjects:
         members = sorted(narrow, key=lambda member: member.position)
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
         with held_for_a_while():
-            otherwise = None
+            otherwise: ConditionalMembers | None = None
             if members != narrow:
                 otherwise = ConditionalMembers(self._grammar, build, narrow, self._check, are_placed=True)
             told_members = ConditionalMembers(self._grammar, build, members, self._check, otherwise)

@@ -410,7 +410,7 @@ class Lowering:
         try:
             return self._with_builders.objects.conditional(shape)
         except ConstraintLimit as error:
-            if error.limit != "alternatives" or shape.placed.keys() <= shape.properties.keys():
+            if error.limit != "alternatives" or not shape.conditions:
                 raise
             return None
 
