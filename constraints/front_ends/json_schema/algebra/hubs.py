@@ -171,7 +171,9 @@ class Hub:
         for state in (None, *sorted(listed - {_NO_OBJECT})):  # None: a value that is not listed
             found = satisfied.items()
             truths: dict[Fact, bool] = {fact: states.has(state or _UNLISTED) for fact, states in found if states is not None}
-            formula = given(literal.formula, truths.get if state != _ABSENT else dict.fromkeys(satisfied, False).get)
+            if state == _ABSENT:
+                truths = {fact: False for fact, _ in found}
+            formula = given(literal.formula, truths.get)
             some = _some(state) if state is not None else States(listed | {_NO_OBJECT}, True)
             left[formula] = left.get(formula, _some()).either(some)
         if not literal.strict:
