@@ -137,7 +137,8 @@ def variadic(*args: int) -> None: ...
 
 
 class Shape(abc.ABC):
-    def __init__(self, size: int) -> None: ...
+    def __init__(self, size: int) -> None:
+        self.size = size
 
     @abc.abstractmethod
     def area(self) -> float: ...
