@@ -9,12 +9,12 @@ run with what Pydantic's validation makes of the JSON of each argument.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from .constraints import JsonSchema
@@ -55,7 +55,7 @@ class ToolCall:
         """The name of the tool that is called."""
         return self.tool.name
 
-    @cached_property
+    @functools.cached_property
     def values(self) -> dict[str, Any]:
         """The arguments as the function's annotations want them: dates, enums, models instead of JSON values.
 
@@ -149,11 +149,26 @@ def _tool_of_function(function: Callable[..., Any]) -> Tool:
     name = getattr(plain, "__name__", type(plain).__name__)  # an object that is called goes by the name of its class
     if not _NAME.fullmatch(name):
         raise UsageError(f'a tool needs a name of letters, digits and _ . : / -, not "{name}": define it with def')
+    if (reason := _uncallable(plain)) is not None:
+        raise UsageError(f'tool "{name}": {reason}')
     is_object = not (inspect.isroutine(plain) or inspect.isclass(plain))
     description = plain.__doc__ or (type(plain).__call__.__doc__ if is_object else None) or ""
     if inspect.isclass(plain) and description.startswith(f"{name}("):
         description = ""  # Python's own, of a dataclass or a named tuple
     return Tool(name, inspect.cleandoc(description), parameters_of(function, name).schema(), function)
+
+
+def _uncallable(plain: Any) -> str | None:
+    """Why a call with named arguments would fail, whatever they are; None where it need not."""
+    if inspect.isabstract(plain):
+        missing = ", ".join(sorted(plain.__abstractmethods__))
+        return f"it is an abstract class, of which Python makes no objects ({missing} not defined); give a class that defines all"
+    if getattr(plain, "_is_protocol", False):
+        return "it is a protocol, of which Python makes no objects; give a class or a function"
+    code = getattr(plain, "__code__", None)
+    if hasattr(plain, "register") and code is not None and code.co_filename == functools.singledispatch.__code__.co_filename:
+        return "functools.singledispatch chooses by a positional argument, and those of tools have names; give one of its functions"
+    return None
 
 
 def _member_texts(text: str) -> dict[str, str]:

@@ -183,7 +183,7 @@ def push_first(m: Tables, node: NodeId, stack: NDArray[np.int32], top: int) -> i
         if m.nodes[a].size == 0:
             top = push(stack, top, b)
         return push(stack, top, a)
-    if kind == Kind.REPEAT or kind == Kind.BAG:
+    if kind == Kind.REPEAT or kind == Kind.BAG or kind == Kind.PLACED:
         return push(stack, top, a)
     if kind == Kind.ALT:
         for j in range(a, a + b):
@@ -194,6 +194,8 @@ def push_first(m: Tables, node: NodeId, stack: NDArray[np.int32], top: int) -> i
         top = push(stack, top, m.nodes[node].c)
         for j in range(a + FIRST_CASE, a + FIRST_CASE + 2 * b):
             top = push(stack, top, m.lists[j])
+    elif kind == Kind.FAMILY:
+        top = push(stack, push(stack, push(stack, top, m.nodes[node].c), b), a)
     elif kind == Kind.COVER:
         row = row_of_cover(m, node)
         for k in range(CoverRow.SEPARATOR, CoverRow.SETTLED + 1):

@@ -26,7 +26,7 @@ from ..base.ids import NodeId
 from ..base.kinds import INFINITE, CoverRow, Event, Kind, Supply
 from ..numba_support.jit import entry, inner
 from .covers import price_of_cover, row_of_cover, settle_plan, sort_of
-from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
+from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, least_of_family, measure_decision, measure_walk, row_of
 from .nodes import EMPTY, Measure, digits_needed, least_sum, may_saturate, plus, times, tokens_for_copies, wide
 from .tables import Tables, tables_at
 from .word_complement import sizes_without_words
@@ -105,6 +105,10 @@ def measure_once(m: Tables, start: int, end: int, single: NDArray[np.bool_]) -> 
                 changed |= fill_counts(m, i, Measure.SIZE)
                 changed |= fill_counts(m, i, Measure.COST)
             size, cost = measure_decision(m, i, Measure.SIZE), measure_decision(m, i, Measure.COST)
+        elif kind == Kind.PLACED:
+            size, cost = m.nodes[a].size, m.nodes[a].cost
+        elif kind == Kind.FAMILY:
+            size, cost = least_of_family(m, i, Measure.SIZE), least_of_family(m, i, Measure.COST)
         elif kind == Kind.WALK:
             size, cost = measure_walk(m, i, 0)
         elif kind == Kind.COVER:
@@ -153,7 +157,7 @@ def boolean_depths(arena_address: int, start: int, end: int, depth: NDArray[np.i
 @inner
 def is_walk(kind: int) -> bool:
     """Whether a node is one of those that are followed member by member, or item by item."""
-    return kind == Kind.DECISION or kind == Kind.WALK or kind == Kind.COVER
+    return kind == Kind.DECISION or kind == Kind.FAMILY or kind == Kind.WALK or kind == Kind.COVER
 
 
 @inner
@@ -310,7 +314,9 @@ def reached_from(m: Tables, root: NodeId, seen: NDArray[np.uint8]) -> NDArray[np
             num_found = once(m.nodes[node].c, seen, found, num_found)
             for j in range(a + FIRST_CASE, a + FIRST_CASE + 2 * b):
                 num_found = once(m.lists[j], seen, found, num_found)
-        elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG:
+        elif kind == Kind.FAMILY:
+            num_found = once(m.nodes[node].c, seen, found, once(b, seen, found, once(a, seen, found, num_found)))
+        elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG or kind == Kind.PLACED:
             num_found = once(a, seen, found, num_found)
     return found[:num_found]
 

@@ -53,6 +53,18 @@ class MemberDiagrams:
         self._most[node] = most
         return node
 
+    def family(self, member: Node, with_it: Node, without: Node) -> Node:
+        """The sets of members that have a member, and those that do not: families, EMPTY of no members, or FAIL of no set."""
+        if with_it == FAIL:
+            return without
+        node = self.store.intern((Kind.FAMILY, member, with_it, without))
+        self._most[node] = max(1 + self._most[with_it], self._most[without])
+        return node
+
+    def placed(self, member: Node, position: int) -> Node:
+        """A member of a family that comes at a position. All members of a family have one, or none."""
+        return self.store.intern((Kind.PLACED, member, position, 0))
+
     def counted(self, member: Node, low: int, high: int | None) -> Node:
         """`low` to `high` members, as a part."""
         return self.store.intern((Kind.REPEAT, member, low, UNBOUNDED if high is None else high))

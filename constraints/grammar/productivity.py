@@ -45,7 +45,7 @@ def _has_text(store: NodeStore, node: Node, known: dict[Node, bool], fertile: se
 
 def _verdict(store: NodeStore, node: Node, known: dict[Node, bool], fertile: set[int]) -> bool | list[Node]:
     """Whether a node has a text, or parts of it of which one has to be known first."""
-    kind, (a, b, _) = store.kind(node), store.operands(node)
+    kind, (a, b, c) = store.kind(node), store.operands(node)
     if kind is Kind.CALL:
         return a in fertile
     if kind is Kind.SEQ:
@@ -56,6 +56,8 @@ def _verdict(store: NodeStore, node: Node, known: dict[Node, bool], fertile: set
         return _any([Node(follow) for _, _, follow in store.class_edges(node)], known)
     if kind is Kind.REPEAT:
         return b == 0 or _all((Node(a),), known)
+    if kind is Kind.PLACED:
+        return _all((Node(a),), known)
     if kind is Kind.UNLISTED:
         return _all((Node(b),), known)
     if kind is Kind.BAG:
@@ -64,6 +66,8 @@ def _verdict(store: NodeStore, node: Node, known: dict[Node, bool], fertile: set
         return _all(store.listed_parts(Node(a)), known)
     if kind is Kind.DECISION:
         return _decision(store, node, known)
+    if kind is Kind.FAMILY:
+        return _either([Node(c)], [Node(a), Node(b)], known=known)
     if kind is Kind.COVER:
         return _cover(store, node, known)
     return kind is not Kind.FAIL
@@ -71,8 +75,14 @@ def _verdict(store: NodeStore, node: Node, known: dict[Node, bool], fertile: set
 
 def _decision(store: NodeStore, node: Node, known: dict[Node, bool]) -> bool | list[Node]:
     """Whether the rest can be had without the member, or one of its cases with what is left behind it."""
+    cases = ([member, *left] for member, left in store.cases_of(node)[1])
+    return _either([Node(store.operands(node)[2])], *cases, known=known)
+
+
+def _either(*ways: list[Node], known: dict[Node, bool]) -> bool | list[Node]:
+    """Whether all nodes of one of some lists have texts."""
     unknown: list[Node] = []
-    for parts in ([Node(store.operands(node)[2])], *([member, *left] for member, left in store.cases_of(node)[1])):
+    for parts in ways:
         found = _all(parts, known)
         if found is True:
             return True

@@ -14,7 +14,7 @@ from .expression import EMPTY, Grammar, Kind, Node
 _LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))
 _ALT, _BAG, _CALL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.BAG, Kind.CALL, Kind.REPEAT, Kind.SEQ))
 
-_WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION, Kind.COVER)))
+_WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION, Kind.FAMILY, Kind.PLACED, Kind.COVER)))
 
 
 def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np.bool_]) -> list[int]:
@@ -60,10 +60,12 @@ def reachable(grammar: Grammar, root: Node, known: Set[Node] = frozenset()) -> I
 
 def children(grammar: Grammar, node: Node) -> list[Node]:
     """The nodes that a node is made of; of a call, the body of the rule."""
-    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
+    kind, (a, b, c) = grammar.kind(node), grammar.operands(node)
     if kind in (Kind.SEQ, Kind.BOTH):
         return [Node(a), Node(b)]
-    if kind in (Kind.REPEAT, Kind.NEGATE):
+    if kind is Kind.FAMILY:
+        return [Node(a), Node(b), Node(c)]
+    if kind in (Kind.REPEAT, Kind.NEGATE, Kind.PLACED):
         return [Node(a)]
     if kind is Kind.UNLISTED:
         return [Node(b)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ..numba_support.divisors import COUNTS
-from .expression import EMPTY, UNBOUNDED, Event, Grammar, Kind, Node
+from .expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node
 from .member_diagrams import LAST
 
 P = TypeVar("P")
@@ -147,10 +147,24 @@ class Unfolding(Generic[P]):
                 yield (("node", body), ("bag", rest, *_one_less(low, high)))
 
     def _open_part(self, node: Node) -> Part:
-        """A part of a walk: ("decision", node), or ("repeat", body, low, high)."""
+        """A part of a walk: ("decision", node), ("sets", sets of members), or ("repeat", body, low, high)."""
         if self.grammar.kind(node) is Kind.DECISION:
             return ("decision", node)
+        if self.grammar.kind(node) is Kind.FAMILY:
+            return ("sets", self._sets(node))
         return ("repeat", *self.grammar.operands(node))
+
+    def _place(self, member: Node) -> tuple[int, Node]:
+        """The position of a member of a family, and the member."""
+        node, position, _ = self.grammar.operands(member)
+        return (position, Node(node)) if self.grammar.kind(member) is Kind.PLACED else (LAST, member)
+
+    def _sets(self, family: Node) -> frozenset[frozenset[Node]]:
+        """All sets of members of a family."""
+        if family in (FAIL, EMPTY):
+            return frozenset([frozenset[Node]()] if family == EMPTY else [])
+        member, with_it, without = map(Node, self.grammar.operands(family))
+        return frozenset(each | {member} for each in self._sets(with_it)) | self._sets(without)
 
     def _walk(
         self, parts: tuple[Part, ...], separator: Node, low: int, high: int, must_follow: bool
@@ -193,19 +207,38 @@ class Unfolding(Generic[P]):
             if high != 0:
                 yield LAST, body, [("repeat", body, *_one_less(low, high))]  # type: ignore[arg-type, misc]
             return
+        if part[0] == "sets":
+            sets: frozenset[frozenset[Node]] = part[1]  # type: ignore[assignment]
+            for some in frozenset[Node]().union(*sets):
+                left = frozenset(each - {some} for each in sets if some in each)
+                place, member = self._place(some)
+                if behind := self._at(("sets", left), place):
+                    yield place, member, [behind]
+                elif behind == ():
+                    yield place, member, []
+            return
         node: Node = part[1]  # type: ignore[assignment]
         while self.grammar.kind(node) is Kind.DECISION:
             position, cases = self.grammar.cases_of(node)
             yield from ((position, member, list(map(self._open_part, left))) for member, left in cases)
             node = Node(self.grammar.operands(node)[2])
+        if self.grammar.kind(node) is Kind.FAMILY:
+            yield from self._members(self._open_part(node))
 
     def _at(self, part: Part, position: int | None) -> Part | None:
         """A part without the members before a position (None: without any); () where it is done, None where it lacks one."""
         if part[0] == "repeat":
             return part if position is not None else () if part[2] == 0 else None
+        if part[0] == "sets":
+            sets: frozenset[frozenset[Node]] = part[1]  # type: ignore[assignment]
+            least = LAST + 1 if position is None else position
+            left = frozenset(each for each in sets if all(self._place(some)[0] >= least for some in each))
+            return ("sets", left) if left - {frozenset()} else () if left else None
         node: Node = part[1]  # type: ignore[assignment]
         while self.grammar.kind(node) is Kind.DECISION and (position is None or self.grammar.cases_of(node)[0] < position):
             node = Node(self.grammar.operands(node)[2])
+        if self.grammar.kind(node) is Kind.FAMILY:
+            return self._at(self._open_part(node), position)
         return ("decision", node) if self.grammar.kind(node) is Kind.DECISION else () if node == EMPTY else None
 
     def _read_digit(

@@ -35,14 +35,14 @@ def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
         _need(fits and arrays[name].dtype == dtype, f"{name} of type {arrays[name].dtype} and shape {sizes}")
     kinds = arrays["nodes"][0]
     _need(kinds.size >= 2 and kinds[0] == Kind.FAIL and kinds[1] == Kind.EMPTY, "the first nodes are FAIL and EMPTY")
-    are_others = np.isin(kinds[2:], (Kind.DECISION, Kind.WALK, Kind.COVER, Kind.FRACTION))
+    are_others = np.isin(kinds[2:], (Kind.DECISION, Kind.FAMILY, Kind.PLACED, Kind.WALK, Kind.COVER, Kind.FRACTION))
     are_known = ((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)) | are_others
     _need(bool(are_known.all()), "a node of a kind that no grammar has")
     _need(isinstance(root, int) and 0 <= root < kinds.size, f"root {root!r}")
     _need(bool(_inside(arrays["rules"], 0, kinds.size).all()), "a rule has a body")
     nodes = _Nodes(arrays)
     leaves = (nodes.classes, nodes.literals, nodes.calls, nodes.multiples, nodes.words)
-    counted = (nodes.repetitions, nodes.bags, nodes.decisions, nodes.walks, nodes.covers)
+    counted = (nodes.repetitions, nodes.bags, nodes.families, nodes.decisions, nodes.walks, nodes.covers)
     for check in (*leaves, nodes.without_words, nodes.pairs, nodes.unions, *counted):
         _need(check(), f"operands of {check.__name__}")
 
@@ -122,17 +122,29 @@ class _Nodes:
             yield part
 
     def walks(self) -> bool:
-        """Check that a walk begins a list of repetitions and decisions, and that its members are counted."""
+        """Check that a walk begins a list of repetitions, decisions and families, and that its members are counted."""
         node, first, members, must_follow = self._of(Kind.WALK)
         are_before = _inside(first, 0, node).all() and _inside(members, 0, node).all()
         are_right = are_before and self._are(first, Kind.TALLY).all() and self._are(members, Kind.REPEAT).all()
-        are_parts = are_right and all(self._are_parts(tallies, Kind.REPEAT, Kind.DECISION) for tallies in first.tolist())
+        are_parts = are_right and all(self._are_parts(each, Kind.REPEAT, Kind.DECISION, Kind.FAMILY) for each in first.tolist())
         return bool(are_parts and _inside(must_follow, 0, 2).all())
+
+    def families(self) -> bool:
+        """Check that members of families are sequences, in some place or in none, and that families end in EMPTY or FAIL."""
+        node, member, with_it, without = self._of(Kind.FAMILY)
+        placed, text, position, _ = self._of(Kind.PLACED)
+        are_before = all(_inside(each, 0, node).all() for each in (member, with_it, without)) and _inside(text, 0, placed).all()
+        are_members = are_before and self._are(member, Kind.SEQ, Kind.PLACED).all() and self._are(text, Kind.SEQ).all()
+        are_right = are_members and (position > 0).all() and self._are(with_it, Kind.EMPTY, Kind.FAMILY).all()
+        return bool(are_right and self._are(without, Kind.FAIL, Kind.EMPTY, Kind.FAMILY).all())
 
     def decisions(self) -> bool:
         """Check the rows of decisions: members are sequences, what is left behind them are lists, tables have room."""
         most: dict[int, int] = {FAIL: 0, EMPTY: 0}
-        for node, row, count, lower in np.transpose(self._of(Kind.DECISION)).tolist():
+        for node, row, count, lower in np.transpose(self._of(Kind.DECISION, Kind.FAMILY)).tolist():
+            if self._kinds[node] == Kind.FAMILY:
+                most[node] = max(1 + most[count], most[lower])
+                continue
             end = row + 2 + 2 * count
             if not (row >= 0 and count > 0 and end <= self._lists.size and lower in most):
                 return False
@@ -142,7 +154,7 @@ class _Nodes:
                 return False
             if not all(0 <= each < node and (each == FAIL or self._kinds[each] == Kind.TALLY) for each in left):
                 return False
-            if not all(self._are_parts(tallies, Kind.REPEAT, Kind.DECISION) for tallies in left):
+            if not all(self._are_parts(tallies, Kind.REPEAT, Kind.DECISION, Kind.FAMILY) for tallies in left):
                 return False
             behind = [sum(most.get(part) or self._high(part) for part in self._listed(tallies)) for tallies in left]
             most[node] = max(most[lower], 1 + max(behind))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import datetime
+import functools
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pytest
 from pydantic import BaseModel
@@ -134,6 +136,29 @@ def untyped(x) -> None:  # type: ignore[no-untyped-def]
 def variadic(*args: int) -> None: ...
 
 
+class Shape(abc.ABC):
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @abc.abstractmethod
+    def area(self) -> float: ...
+
+
+class Sized(Protocol):
+    def size(self, unit: str) -> int: ...
+
+
+@functools.singledispatch
+def shown(value: int) -> str:
+    return str(value)
+
+
+class Printer:
+    @functools.singledispatchmethod
+    def show(self, value: int) -> str:
+        return str(value)
+
+
 @pytest.mark.parametrize(
     ("tools", "message"),
     [
@@ -142,6 +167,11 @@ def variadic(*args: int) -> None: ...
         ([stop, stop], 'two tools are called "stop"'),
         ([{"parameters": {}}], 'needs a "name"'),
         ([3], "not int"),
+        ([Shape], 'tool "Shape": it is an abstract class, of which Python makes no objects .area not defined.'),
+        ([functools.partial(Shape, size=3)], 'tool "Shape": it is an abstract class'),
+        ([Sized], 'tool "Sized": it is a protocol'),
+        ([shown], 'tool "shown": functools.singledispatch chooses by a positional argument'),
+        ([Printer().show], 'tool "show": functools.singledispatch chooses by a positional argument'),
     ],
 )
 def test_what_cannot_be_a_tool_is_named(tools: Any, message: str) -> None:

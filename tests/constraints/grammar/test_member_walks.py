@@ -39,10 +39,14 @@ class Conditions:
             return diagrams.decision(place[name], [(member[name], left)], lower)
 
         def pair(first: str, second: str) -> Node:
-            backward = EMPTY if self.in_order else one(second, (one(first, (), FAIL),), EMPTY)
-            return one(first, (one(second, (), FAIL),), backward)
+            if self.in_order:
+                return one(first, (one(second, (), FAIL),), EMPTY)
+            return diagrams.family(member[first], diagrams.family(member[second], EMPTY, FAIL), EMPTY)
 
-        parts = [pair("a", "b"), pair("c", "d"), one("e", (), one("f", (), FAIL)), diagrams.counted(member["z"], 0, 2)]
+        either = one("e", (), one("f", (), FAIL))
+        if not self.in_order:
+            either = diagrams.family(member["e"], EMPTY, diagrams.family(member["f"], EMPTY, FAIL))
+        parts = [pair("a", "b"), pair("c", "d"), either, diagrams.counted(member["z"], 0, 2)]
         return grammar.seq(grammar.literal("{"), diagrams.walk(parts, self.low, self.high), grammar.literal("}"))
 
     def are_met(self, names: tuple[str, ...]) -> bool:
@@ -91,7 +95,7 @@ def test_independent_conditions_cost_their_sum() -> None:
     def build(grammar: Grammar) -> Node:
         diagrams = MemberDiagrams(grammar, grammar.literal(","), EMPTY)
         members = [[diagrams.member(grammar.literal(f"{side}{i}")) for side in "ab"] for i in range(100)]
-        parts = [diagrams.decision(LAST, [(a, ())], diagrams.decision(LAST, [(b, ())], FAIL)) for a, b in members]
+        parts = [diagrams.family(a, EMPTY, diagrams.family(b, EMPTY, FAIL)) for a, b in members]
         return diagrams.walk(parts, 0, None)
 
     constraint = COMPILER.compile(Written(build))
@@ -99,6 +103,73 @@ def test_independent_conditions_cost_their_sum() -> None:
     random.Random(1).shuffle(names)
     assert constraint.accepts(",".join(names)) and not constraint.accepts(",".join([*names[1:], "a0" if names[0] != "a0" else "a1"]))
     assert constraint.statistics["states"] < 20_000
+
+
+Sets = set[frozenset[str]]
+
+
+def family(diagrams: MemberDiagrams, members: dict[str, Node], sets: Sets) -> Node:
+    """The family of some sets, its members in the order of `members`."""
+    if not sets or sets == {frozenset()}:
+        return EMPTY if sets else FAIL
+    first = min(frozenset().union(*sets), key=list(members).index)
+    below = {each - {first} for each in sets if first in each}, {each for each in sets if first not in each}
+    return diagrams.family(members[first], *(family(diagrams, members, each) for each in below))
+
+
+@pytest.mark.parametrize("bounds", [(0, None), (1, 3), (3, 4)])
+@pytest.mark.parametrize("are_placed", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_family_is_each_of_its_sets(seed: int, are_placed: bool, bounds: tuple[int, int | None]) -> None:
+    """Two families beside each other. One stands behind members in order, too: `x` comes first or not at all. Or the members of
+    both have positions, in another order than that of the diagrams."""
+    rng = random.Random(seed)
+    subsets = [frozenset(each) for size in range(4) for each in itertools.combinations("abc", size)]
+    told, others = (set(rng.sample(subsets, rng.randint(1, 6))) for _ in range(2))
+    places = rng.sample(range(2, 9), 6)
+    place = dict(zip(["x", "a", "b", "c", "a'", "b'", "c'"], [1, *places] if are_placed else [1, *[LAST] * 6], strict=True))
+
+    def build(grammar: Grammar) -> Node:
+        diagrams = MemberDiagrams(grammar, grammar.literal(","), EMPTY, bounds != (0, None))
+        first, second = ({name: diagrams.member(grammar.literal(name + mark)) for name in "abc"} for mark in ("", "'"))
+        if are_placed:
+            first = {name: diagrams.placed(member, place[name]) for name, member in first.items()}
+            second = {name: diagrams.placed(member, place[name + "'"]) for name, member in second.items()}
+        last = family(diagrams, first, told)
+        if are_placed:
+            either = [last, family(diagrams, second, others), diagrams.decision(1, [(diagrams.member(grammar.literal("x")), ())], EMPTY)]
+            return grammar.seq(grammar.literal("{"), diagrams.walk(either, *bounds), grammar.literal("}"))
+        before = diagrams.decision(1, [(diagrams.member(grammar.literal("x")), (last,))], last)
+        walk = diagrams.walk([before, family(diagrams, second, others)], *bounds)
+        return grammar.seq(grammar.literal("{"), walk, grammar.literal("}"))
+
+    low, high = bounds
+    wanted = {
+        tuple(names)
+        for a, b, x in itertools.product(told, others, (0, 1)) for each in [[*a, *(name + "'" for name in b)]]
+        if max(low, 1) <= len(each) + x <= (high or 9)
+        for order in itertools.permutations(each) for names in [("x", *order) if x else order]
+        if sorted(names, key=place.__getitem__) == list(names)
+    }  # fmt: skip
+    grammar = Grammar()
+    root = build(grammar)
+    if not wanted:
+        return
+    constraint, twin = COMPILER.compile(Written(build)), Reference(grammar, root)
+    for length in range(1, 5):
+        for names in itertools.permutations(["a", "b", "c", "a'", "b'", "x"], length):
+            text = "{" + ",".join(names) + "}"
+            assert constraint.accepts(text) == (names in wanted), text
+            if length < 3:
+                assert twin.accepts(text.encode()) == (names in wanted), text
+    for _ in range(10):
+        state, text = constraint.start(), b""
+        while not constraint.is_accepting(state):
+            left = {token: constraint.min_tokens(constraint.advance(state, token)) for token in as_token_ids(constraint.mask(state))}
+            assert min(left.values()) < constraint.min_tokens(state), text
+            token = rng.choice(list(left))
+            state, text = constraint.advance(state, token), text + TOKENS[token]
+        assert tuple(text.decode()[1:-1].split(",")) in wanted, text
 
 
 def test_what_cannot_be_met_is_no_walk() -> None:

@@ -58,8 +58,8 @@ class Annotations:
 
     def _told(self, site: Site, keyword: str) -> list[Annotated]:
         """The branches of a keyword that chooses among schemas."""
-        parts = _applied(self._parts, site, keyword)
-        if not any(map(self._annotates, parts)):
+        parts = applied(self._parts, site, keyword)
+        if not any(map(self.annotates, parts)):
             return _bare(self._branches.told(site, keyword))
         if keyword == "anyOf":
             return self._chosen(parts, lambda count: count > 0)
@@ -73,12 +73,12 @@ class Annotations:
         )
 
     def _dependency(self, site: Site, name: str, dependent: list[str] | Site) -> list[Annotated]:
-        if isinstance(dependent, list) or not self._annotates(dependent):
+        if isinstance(dependent, list) or not self.annotates(dependent):
             return _bare(self._branches.dependency(name, dependent))
         needed = self._both([_bare([(has_key(name),)]), self._collected(dependent)], site)
         return [((lacks_key(name, strict=False),), ()), *needed]
 
-    def _annotates(self, site: Site) -> bool:
+    def annotates(self, site: Site) -> bool:
         """Whether a keyword of a site, or of one that it applies to the same value, evaluates items or members."""
         waiting = [site]
         seen: set[Site] = set()
@@ -91,7 +91,7 @@ class Annotations:
                 return True
             waiting += self._parts.references(target)
             for keyword in ("allOf", "anyOf", "oneOf", "if"):
-                waiting += _applied(self._parts, target, keyword)
+                waiting += applied(self._parts, target, keyword)
             waiting += [each for _, each in self._parts.dependencies(target) if isinstance(each, Site)]
         return False
 
@@ -132,7 +132,7 @@ class Annotations:
         return out
 
 
-def _applied(parts: Parts, site: Site, keyword: str) -> list[Site]:
+def applied(parts: Parts, site: Site, keyword: str) -> list[Site]:
     """The schemas of a keyword that may annotate the value that it is about."""
     if not in_force(site, keyword) or keyword == "not":
         return []

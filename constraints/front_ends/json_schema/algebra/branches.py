@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
+from ....base.errors import ConstraintLimit
 from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS
 from ..documents.keywords import in_force
@@ -39,12 +40,16 @@ from .claims import (
 )
 from .closed_branches import ClosedBranches
 from .conditions import Conditions
+from .evaluated_members import EvaluatedMembers
 from .exclusions import Cases, Exclusions
 from .negation import differing, violations
 from .numbering import Numbering
 from .parts import Parts, condition, own, unevaluated_of
-from .products import FEW, Products, check_count, union
+from .products import FEW, MAX_TERMS, Products, check_count, union
 from .sameness import Sameness
+
+FEW_PRODUCTS: Final = 32  # alternatives that conditions multiply to; where there are more, they stay conditions
+FEW_OF_EACH: Final = 8  # as many times those of one condition, where that is more
 
 
 class Branches:
@@ -73,9 +78,10 @@ class Branches:
     def _combined(self) -> _Combinations:
         if self._combinations is None:
             conditions = Conditions(self._parts, self._sameness.conj)
+            annotations = Annotations(self, self._parts, self._products)
             self._combinations = _Combinations(
                 conditions, ClosedBranches(self._parts, conditions, self._sameness.conj),
-                Annotations(self, self._parts, self._products),
+                EvaluatedMembers(self._parts, conditions, annotations, self._sameness.conj), annotations,
                 Exclusions(self._policy, self, self._parts, self._products, self._are_apart, self._cases),
             )  # fmt: skip
         return self._combinations
@@ -91,7 +97,8 @@ class Branches:
         return known
 
     def _settled(self, term: Term) -> list[Term]:
-        """The term without `Exclusive` literals, and without conditions that are better told apart as alternatives."""
+        """The term without `Exclusive` literals, and without conditions that are better told apart as alternatives, unless these
+        are many."""
         open_terms, done = [term], []
         while open_terms:
             current = open_terms.pop()
@@ -102,20 +109,29 @@ class Branches:
             if not spelled:
                 done.append(current)
                 continue
-            open_terms += self._told_apart(current, spelled)[::-1]
+            try:
+                open_terms += self._told_apart(current, spelled, are_few=True)[::-1]
+            except ConstraintLimit as error:
+                if error.limit != "alternatives":
+                    raise
+                done.append(current)
             check_count(len(open_terms) + len(done), (spelled[0].site,))
         return done
 
     def spelled_out(self, term: Term) -> list[Term]:
         """The alternatives that a term comes to without its conditions."""
         told = [each for each in term if isinstance(each, Condition)]
+        if not told:
+            return [term]
         return list(dict.fromkeys(each for case in self._told_apart(term, told) for each in self._settled(case)))
 
-    def _told_apart(self, term: Term, conditions: Sequence[Condition]) -> list[Term]:
-        """The alternatives that a term comes to without some of its conditions; there may be `Exclusive` literals in them."""
+    def _told_apart(self, term: Term, conditions: Sequence[Condition], are_few: bool = False) -> list[Term]:
+        """The alternatives that a term comes to without some of its conditions; there may be `Exclusive` literals in them. If
+        `are_few`, they are refused where the conditions multiply."""
         rest = tuple(literal for literal in term if literal not in conditions)
         groups = [self._alternatives(each.site, each.keyword, each.dependent) for each in conditions]
-        return self._products.joined([[rest], *groups], (conditions[0].site,)) if conditions else [term]
+        most = max(FEW_PRODUCTS, FEW_OF_EACH * max(map(len, groups))) if are_few else MAX_TERMS
+        return self._products.joined([[rest], *groups], (conditions[0].site,), most)
 
     def _plain_terms(self, conj: Conj) -> list[Term]:
         """The one alternative of a schema that applies no others to the value itself, as most do; none for other schemas."""
@@ -175,15 +191,22 @@ class Branches:
         self._parts.note_ignored(site)
         if APPLICATORS.isdisjoint(site.active):
             return [own(site)]
-        if wanted := unevaluated_of(site):
-            branches = self._combined.annotations.of(site)
-            terms = [term + tuple(Unevaluated(site, each, seen) for each in wanted) for term, seen in branches]
-            return self._products.joined([terms], (site,))
+        wanted = unevaluated_of(site)
+        evaluated = self._combined.evaluated.of(site) if wanted == ["unevaluatedProperties"] else None
+        if wanted and evaluated is None:
+            return self._products.joined([self._annotated(site)], (site,))
         groups: list[list[Term]] = [[own(site)], *(self.holds(part) for part in self._parts.subschemas(site, "allOf"))]
         groups += [self.holds(target) for target in self._parts.references(site)]
         groups += [self.told(site, keyword) for keyword in ("anyOf", "oneOf", "not", "if") if in_force(site, keyword)]
         groups += self._dependencies(site)
+        groups += [[evaluated]] if evaluated is not None else []
         return self._products.joined(groups, (site,))
+
+    def _annotated(self, site: Site) -> list[Term]:
+        """The alternatives of a site with `unevaluated...`, each knowing what it has evaluated."""
+        wanted = unevaluated_of(site)
+        branches = self._combined.annotations.of(site)
+        return [term + tuple(Unevaluated(site, each, seen) for each in wanted) for term, seen in branches]
 
     def told(self, site: Site, keyword: str) -> list[Term]:
         """What a keyword asks for: as one condition where that is shorter, else as alternatives."""
@@ -204,6 +227,8 @@ class Branches:
             return self._cases_of_if(site)
         if keyword == "fails":
             return self._violated(site)
+        if keyword == "unevaluatedProperties":
+            return self._annotated(site)
         assert dependent is not None
         return implied(dependent, self.holds(site))
 
@@ -289,9 +314,11 @@ class _Combinations:
     """What is asked about schemas that apply others to the value itself."""
 
     def __init__(
-        self, conditions: Conditions, closed: ClosedBranches, annotations: Annotations, exclusions: Exclusions
+        self, conditions: Conditions, closed: ClosedBranches, evaluated: EvaluatedMembers, annotations: Annotations,
+        exclusions: Exclusions,
     ) -> None:  # fmt: skip
-        self.conditions, self.closed, self.annotations, self.exclusions = conditions, closed, annotations, exclusions
+        self.conditions, self.closed, self.evaluated = conditions, closed, evaluated
+        self.annotations, self.exclusions = annotations, exclusions
 
 
 class _Entered:

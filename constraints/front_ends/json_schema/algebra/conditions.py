@@ -39,7 +39,7 @@ class Conditions:
 
         None where it speaks of more than members, and where the alternatives of a violation are a clause anyway.
         """
-        found = _not(self._whole(site)) if keyword == "fails" else self._keyword(site, keyword)
+        found = _not(self.whole(site)) if keyword == "fails" else self._keyword(site, keyword)
         if keyword in ("not", "fails") and found is not None and is_clause(found[0]):
             return _clause(found)
         return _condition(found, site, keyword)
@@ -52,17 +52,23 @@ class Conditions:
     def spelled_out(self, term: Term) -> list[Condition]:
         """The conditions of a term that alternatives say as well: all where these are few; else those that declare names.
 
-        Names come in the order in which the schemas that hold declare them.
+        Names come in the order in which the schemas that hold declare them. None are spelled out beside the condition that members
+        are evaluated, which would ask in each alternative what the others say.
         """
         told = [literal for literal in term if isinstance(literal, Condition)]
+        if any(each.keyword == "unevaluatedProperties" for each in told):
+            return []
         if math.prod(ways(each.formula) for each in told) <= FEW:
             return [each for each in told if not each.is_kept]
         sites = (literal for literal in term if isinstance(literal, Site))
         members = [*map(members_of, sites), *(literal.members for literal in term if isinstance(literal, Common))]
         declared = frozenset(name for each in members for name in each.properties)
-        return [each for each in told if any(fact.conj and fact.name not in declared for fact, _ in facts(each.formula))]
+        return [
+            each for each in told
+            if not each.is_kept and any(fact.conj and fact.name not in declared for fact, _ in facts(each.formula))
+        ]  # fmt: skip
 
-    def _whole(self, site: Site) -> Reading | None:
+    def whole(self, site: Site) -> Reading | None:
         """What all keywords of a site say together."""
         site = self._parts.target(site)
         if isinstance(site.schema, bool):
@@ -95,7 +101,7 @@ class Conditions:
         """What a site says, given what it says of members itself."""
         own: list[Reading | None] = [(all_of((*members, *_counted(site))), value_of(site, "type") is None)]
         keywords = [key for key in ("anyOf", "oneOf", "not", "if") if in_force(site, key)]
-        inner = (self._whole(part) for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)))
+        inner = (self.whole(part) for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)))
         return _all(own, inner, (self._keyword(site, key) for key in (*keywords, "dependencies")))
 
     def _members(self, site: Site) -> Iterator[Formula]:
@@ -111,12 +117,12 @@ class Conditions:
 
     def _keyword(self, site: Site, keyword: str) -> Reading | None:
         if keyword == "not":
-            return _not(self._whole(site.child("not")))
+            return _not(self.whole(site.child("not")))
         if keyword == "if":
             return self._if(site)
         if keyword == "dependencies":
             return _all(self._dependency(name, dependent) for name, dependent in self._parts.dependencies(site))
-        parts = [self._whole(part) for part in self._parts.subschemas(site, keyword)]
+        parts = [self.whole(part) for part in self._parts.subschemas(site, keyword)]
         told = [part for part in parts if part is not None]
         if len(told) < len(parts):
             return None
@@ -128,7 +134,7 @@ class Conditions:
         given = condition(site)
         if given is None:
             return _HOLDS
-        when, then, otherwise = (_HOLDS if part is None else self._whole(part) for part in given)
+        when, then, otherwise = (_HOLDS if part is None else self.whole(part) for part in given)
         if when is None or then is None or otherwise is None:
             return None
         formula = all_of((any_of((negation(when[0]), then[0])), any_of((when[0], otherwise[0]))))
@@ -138,7 +144,7 @@ class Conditions:
         absent = negation(Has(name, ()))
         if isinstance(dependent, list):
             return any_of((absent, all_of(Has(each, ()) for each in dependent))), True
-        found = self._whole(dependent)
+        found = self.whole(dependent)
         return None if found is None else (any_of((absent, found[0])), True)
 
 

@@ -13,6 +13,7 @@ from ..documents.document import Site
 from ..documents.policy import Policy
 from .atoms import literal_atoms
 from .claims import Conj, Literal, Term
+from .hubs import MIN_GROUPS, Hub, hub_of, told_by
 from .sameness import Sameness
 
 FEW: Final = 16  # alternatives not worth a search for superfluous ones
@@ -27,22 +28,43 @@ class Products:
     def __init__(self, policy: Policy, sameness: Sameness, is_void: Callable[[Term], bool]) -> None:
         self._policy, self._sameness, self._is_void = policy, sameness, is_void
 
-    def joined(self, groups: Sequence[list[Term]], where: Conj) -> list[Term]:
-        """One term of each group, in all combinations that are not void."""
+    def joined(
+        self, groups: Sequence[list[Term]], where: Conj, most: int = MAX_TERMS, decided: frozenset[str] = frozenset()
+    ) -> list[Term]:
+        """One term of each group, in all combinations that are not void; refused where these multiply to more than `most`.
+
+        decided: members whose cases are told apart already.
+        """
+        several = [group for group in groups if len(group) > 1]
+        if len(several) >= MIN_GROUPS and (hub := hub_of(several, decided)) is not None:
+            return self._by_cases(hub, groups, where, most, decided | {hub.name})
         out: list[Term] = [()]
         for group in _condensed(groups):
             if out == [()] and len(group) == 1 and len(group[0]) < 2:
                 out = group
                 continue
             if len(out) * len(group) > FEW:
-                out = self._product(out, group, where)
+                out = self._product(out, group, where, most)
                 continue
             out = list(dict.fromkeys(merged(term, more) for term in out for more in group))
             if len(group) > 1 or any(not isinstance(literal, Site) for literal in (group[0] if group else ())):
                 out = [term for term in out if not self.is_empty(term)]
         return out
 
-    def _product(self, terms: list[Term], group: list[Term], where: Conj) -> list[Term]:
+    def _by_cases(
+        self, hub: Hub, groups: Sequence[list[Term]], where: Conj, most: int, decided: frozenset[str]
+    ) -> list[Term]:  # fmt: skip
+        """The combinations by the cases of one member."""
+        told = [group for group in groups if len(group) > 1 and told_by(hub, group)]
+        others = self.joined([group for group in groups if not any(group is each for each in told)], where, most, decided)
+        out: list[Term] = []
+        for claim, left in hub.cases(told):
+            self._policy.check_time(where[0].path if where else None)
+            out += self.joined([others, [claim], *left], where, most, decided)
+            check_count(len(out), where)
+        return out
+
+    def _product(self, terms: list[Term], group: list[Term], where: Conj, most: int) -> list[Term]:
         """The product of two large groups. A term of the first that already says all of one in the second stays as it is."""
         terms, group = (list(dict.fromkeys(map(self._sameness.shared, each))) for each in (terms, group))
         said = [frozenset(more) for more in group]
@@ -54,7 +76,7 @@ class Products:
                 out[term] = None
                 continue
             out |= {each: None for more in group if not self.is_empty(each := merged(term, more))}
-            check_count(len(out), where)
+            check_count(len(out), where, most)
             check_bytes(len(out) * (ENTRY_BYTES + _LITERAL_BYTES * (len(term) + len(group[0]))))
         return absorbed(list(out)) if FEW < len(out) <= MAX_ABSORBED else list(out)
 
@@ -102,9 +124,9 @@ def union(groups: Iterable[list[Any]]) -> list[Any]:
     return list(dict.fromkeys(each for group in groups for each in group))
 
 
-def check_count(count: int, where: Conj) -> None:
+def check_count(count: int, where: Conj, most: int = MAX_TERMS) -> None:
     """Refuses more alternatives than the limit."""
-    if count > MAX_TERMS:
+    if count > most:
         raise too_many(count, where)
 
 

@@ -74,15 +74,19 @@ class ObjectShape:
     needs: list[Need] = field(default_factory=list)
     clauses: list[tuple[Need, ...]] = field(default_factory=list)  # of each, one holds
     conditions: list[Formula] = field(default_factory=list)  # all hold
+    placed: dict[str, None] = field(default_factory=dict)  # names that conditions declare
     required: dict[str, None] = field(default_factory=dict)
     low: int = 0
     high: int | None = None
     _values: dict[tuple[str | None, frozenset[NameTest]], Conj] = field(default_factory=dict, repr=False)
+    _num_read: int = field(default=0, repr=False)  # rules that the two below are made of
+    _wide: list[tuple[Keys, Conj]] = field(default_factory=list, repr=False)
+    _of_names: dict[str | None, list[Claim]] = field(default_factory=dict, repr=False)
 
     @property
     def declared(self) -> list[str]:
-        """Names in `properties`, in the order in force."""
-        return list(dict.fromkeys(name for each in self.members for name in each.properties))
+        """Names in `properties` of what holds, in the order in force, and then those that conditions declare."""
+        return list(dict.fromkeys([*(name for each in self.members for name in each.properties), *self.placed]))
 
     @property
     def named(self) -> dict[str, None]:
@@ -131,7 +135,20 @@ class ObjectShape:
             if not found and each.additional is not None:
                 found = [each.additional]
             claims += found
-        for where, conj in self.rules:
+        for where, conj in self._wide_rules():
             if where.admits(name, passed):
                 claims += conj
-        return claims
+        return claims + self._of_names.get(name, [])
+
+    def _wide_rules(self) -> list[tuple[Keys, Conj]]:
+        """The rules about more than listed names; what those about listed names say is in `_of_names` then."""
+        if self._num_read != len(self.rules):
+            self._num_read = len(self.rules)
+            self._wide, self._of_names = [], {}
+            for where, conj in self.rules:
+                if where.others or where.tests:
+                    self._wide.append((where, conj))
+                    continue
+                for each in where.names:
+                    self._of_names.setdefault(each, []).extend(conj)
+        return self._wide

@@ -58,6 +58,7 @@ from .claims import (
     negated,
 )
 from .clauses import FEW_CLAUSES, Need, settled
+from .formulas import facts
 from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape
 
 _LISTING: Final = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
@@ -317,6 +318,7 @@ class Shapes:
                 shape.clauses.append(tuple(map(self._need, literal.options)))
             elif isinstance(literal, Condition):
                 shape.conditions.append(literal.formula)
+                shape.placed |= dict.fromkeys(fact.name for fact, holds in facts(literal.formula) if fact.conj and holds)
             elif isinstance(literal, Unevaluated) and literal.keyword == "unevaluatedProperties":
                 self._leave_members(shape, literal)
         if 0 < len(shape.clauses) <= FEW_CLAUSES:

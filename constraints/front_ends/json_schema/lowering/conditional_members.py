@@ -1,16 +1,16 @@
 """The members of an object under conditions, as the parts of walks (see automaton/member_walks.py).
 
 Conditions that have no member in common are parts of their own, so what has to be remembered is the sum of what each has to. A part
-is a decision diagram. Where members come in order, its nodes are those of the diagram; where they come in any order, each node is
-what is left to be met behind some members, and falls apart again where that has become independent. Where one diagram would be too
-large, as much depends on one member, the cases of this member are taken as alternatives.
+is a decision diagram. Where members come in order, its nodes are those of the diagram; where they come in any order, or the diagram
+is small in another order only, it is the family of the sets that may come. Where it would be too large, as much depends on one
+member, the cases of this member are taken as alternatives.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, product
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
@@ -19,21 +19,16 @@ from ..algebra.claims import Conj, Fact, Formula, Has
 from ..algebra.formulas import connected, facts, given, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
 
-MAX_STATES = 4_000  # ways to go on with the members of one part in any order
 MAX_TOGETHER = 200  # of one part
 MAX_ALTERNATIVES = 400
 _FIRST_NODES, _FIRST_WORK = 3_000, 200_000  # for a diagram, before alternatives are tried
 _HUB = 3  # mentions of a member whose cases may be told apart
 _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it comes first, what comes before would multiply
-_FEW_LEVELS = 12  # of which no more than thousands of sets may come
-_FEW_NODES, _FEW_WORK = 2_000, 40_000  # for members in any order, where there are few ways
 _SPLITS = 2  # members in turn whose cases are told apart
 
 _STEPS = 16  # that a node of a part is counted as
 
 Parts = tuple[Node, ...]
-Way = list[tuple[int, list[int]]]  # levels that are asked, and the children through which it leads
-Index = dict[int, list[int]]  # diagrams by the levels that they depend on
 
 
 class Member(NamedTuple):
@@ -51,24 +46,20 @@ class Member(NamedTuple):
 
 
 class ConditionalMembers:
-    """Builds the parts of some members, declared ones in their order first. `together(names)` are the texts of members of several
-    names, None where these are no names; `check` raises an error when time is over."""
+    """Builds the parts of some members, declared ones in their order first; `check` raises an error when time is over. If
+    `are_placed`, they are given in another order, in which diagrams may be small: what `otherwise` tries."""
 
     def __init__(
-        self, grammar: Grammar, build: MemberDiagrams, members: Sequence[Member], together: Callable[[list[str]], Node | None],
-        check: Callable[[], None],
+        self, grammar: Grammar, build: MemberDiagrams, members: Sequence[Member], check: Callable[[], None],
+        otherwise: ConditionalMembers | None = None, *, are_placed: bool = False,
     ) -> None:  # fmt: skip
-        self._grammar, self._build, self._members, self._together = grammar, build, members, together
-        self.is_remembered = False  # whether some are counted together, so that none may come twice
+        self._grammar, self._build, self._members = grammar, build, members
+        self._otherwise, self._are_placed = otherwise, are_placed
         self._levels = {member.name: level for level, member in enumerate(members)}
         self._check = check
         self._diagrams = Diagrams(self._fact, check)
         self._ordered: dict[tuple[int, int], Node] = {}  # of one group, by the diagram and the next member
-        self._unordered: dict[tuple[frozenset[int], frozenset[int]], Node] = {}
-        self._left: dict[tuple[frozenset[int], frozenset[int]], Parts | None] = {}
-        self._known_certain: dict[tuple[int, int], Node] = {}
         self._groups_known: dict[tuple[tuple[Formula, ...], int], list[Parts]] = {}
-        self._states = 0
         for level in reversed(range(len(members))):  # made before what may stand before them in lists, and last ones first
             if members[level].position == LAST and members[level].texts:
                 text = self._text(level, range(len(members[level].texts)))
@@ -97,7 +88,12 @@ class ConditionalMembers:
     def _known_group(self, formulas: tuple[Formula, ...], splits: int) -> list[Parts]:
         key = formulas, splits
         if key not in self._groups_known:
-            self._groups_known[key] = self._of_group(list(formulas), splits)
+            try:
+                self._groups_known[key] = self._of_group(list(formulas), splits)
+            except TooLarge:
+                if self._otherwise is None or splits < _SPLITS:
+                    raise
+                self._groups_known[key] = self._otherwise._of_group(list(formulas), 0)
         return self._groups_known[key]
 
     def _of_group(self, formulas: list[Formula], splits: int) -> list[Parts]:
@@ -110,7 +106,6 @@ class ConditionalMembers:
             return self._split(formulas, self._levels[hub], splits - 1)
         try:
             with self._diagrams.limited(*((_FIRST_NODES, _FIRST_WORK) if may_split else (MAX_NODES, MAX_WORK))):
-                self._states = 0
                 return self._whole(formulas, levels)
         except TooLarge:
             if not may_split:
@@ -124,50 +119,10 @@ class ConditionalMembers:
     def _whole(self, formulas: list[Formula], levels: frozenset[int]) -> list[Parts]:
         if len(levels) > MAX_TOGETHER:
             raise TooLarge
-        diagrams = [self._diagrams.of(formula) for formula in formulas]
-        if all(self._members[level].position == LAST for level in levels):
-            return self._whole_in_any_order(diagrams, levels)
         self._ordered.clear()
-        node = self._in_order(self._diagrams.all(diagrams), tuple(sorted(levels)))
+        diagram = self._diagrams.all(map(self._diagrams.of, formulas))
+        node = (self._in_any_order if self._are_placed else self._in_order)(diagram, tuple(sorted(levels)))
         return [] if node == FAIL else [() if node == EMPTY else (node,)]
-
-    def _whole_in_any_order(self, diagrams: list[int], levels: frozenset[int]) -> list[Parts]:
-        """The alternatives where members come in any order: one, or where what comes may be any set of many and yet there is one
-        number, or few ways, that are right, those."""
-        found = self._counts_or_ways(diagrams, levels) if len(levels) > _FEW_LEVELS else None
-        if isinstance(found, list):
-            return found
-        try:
-            with self._diagrams.limited(*((_FEW_NODES, _FEW_WORK) if found else (MAX_NODES, MAX_WORK))):
-                left = self._left_in_any_order(frozenset(), frozenset(diagrams), levels, {})
-                return [] if left is None else [left]
-        except TooLarge:
-            if found is None:
-                raise
-        return [self._way(way, levels) for way in found]
-
-    def _counts_or_ways(self, diagrams: list[int], levels: frozenset[int]) -> list[Parts] | tuple[Way, ...] | None:
-        """The alternatives, if all that matters is how many members come; else the ways through one diagram, if these are few."""
-        try:
-            with self._diagrams.limited(_FIRST_NODES, _FIRST_WORK):
-                whole = self._diagrams.all(diagrams)
-                truths = self._diagrams.by_count(whole, lambda level: len(self._members[level].texts))
-                ways = self._diagrams.paths(whole, MAX_ALTERNATIVES) if truths is None else None
-        except TooLarge:
-            return None
-        counted = sorted(self._diagrams.support(whole))
-        text = self._together([self._members[level].name for level in counted]) if truths is not None else None
-        if truths is None or text is None:
-            return None if ways is None else tuple(ways)
-        self.is_remembered = True
-        member, free = self._build.member(text), self._free(levels.difference(counted))
-        return [(self._build.counted(member, low, high), *free) for low, high in _runs(truths)]
-
-    def _way(self, way: Way, levels: frozenset[int]) -> Parts:
-        """The parts of one way through a diagram."""
-        cases = ((level, [child - 1 for child in through if child], 0 in through) for level, through in way)
-        parts = [part for case in cases for part in self._single(*case)]
-        return (*parts, *self._free(levels.difference(level for level, _ in way)))
 
     def _split(self, formulas: list[Formula], level: int, splits: int) -> list[Parts]:
         """An alternative for each case of one member, and for its absence."""
@@ -208,13 +163,6 @@ class ConditionalMembers:
             return ()
         return (self._one(level, self._text(level, cases), may_lack),)
 
-    def _certain(self, level: int, child: int) -> Node:
-        """A member that has to come, in one case."""
-        known = self._known_certain.get((level, child))
-        if known is None:
-            known = self._known_certain[level, child] = self._one(level, self._text(level, [child - 1]), False)
-        return known
-
     def _free(self, levels: frozenset[int]) -> Parts:
         """Members that nothing is asked of any more, each a part."""
         cases = {level: range(len(self._members[level].texts)) for level in sorted(levels)}
@@ -238,7 +186,7 @@ class ConditionalMembers:
             return EMPTY
         level = levels[start]
         if self._members[level].position == LAST:
-            return self._node_in_any_order(frozenset((diagram,)) - {TRUE}, frozenset(levels[start:]))
+            return self._in_any_order(diagram, levels[start:])
         known = self._ordered.get((diagram, start))
         if known is None:
             self._diagrams.spend(_STEPS)
@@ -258,139 +206,43 @@ class ConditionalMembers:
 
     # -- in any order -------------------------------------------------------------------------------------------------
 
-    def _left_in_any_order(
-        self, others: frozenset[int], changed: frozenset[int], levels: frozenset[int], index: Index
-    ) -> Parts | None:
-        """The parts of what is left to be met, of which each has members of its own; None where it cannot be met.
+    def _in_any_order(self, diagram: int, levels: tuple[int, ...]) -> Node:
+        """The sets of members of some levels of which a diagram is true, as a family."""
+        alike = self._cases_alike(diagram)
+        known: dict[tuple[int, int], Node] = {(FALSE, place): FAIL for place in range(len(levels) + 1)}
+        known[TRUE, len(levels)] = EMPTY
 
-        others: diagrams that settle nothing by themselves, and more of which `index` has; changed: the other ones.
-        """
-        key = (others | changed, levels)
-        if key not in self._left:
-            self._left[key] = self._new_left(others, changed - {TRUE}, levels, index)
-        return self._left[key]
+        def family(below: int, place: int) -> Node:
+            node = known.get((below, place))
+            if node is None:
+                self._diagrams.spend(_STEPS)
+                level = levels[place]
+                children = self._diagrams.children(below, level, 1 + len(self._members[level].texts))
+                node = family(children[0], place + 1)
+                for cases in reversed(alike.get(level, [list(range(len(self._members[level].texts)))])):
+                    if cases:
+                        node = self._build.family(self._in_place(level, cases), family(children[1 + cases[0]], place + 1), node)
+                known[below, place] = node
+            return node
 
-    def _new_left(
-        self, others: frozenset[int], changed: frozenset[int], levels: frozenset[int], index: Index
-    ) -> Parts | None:
-        self._diagrams.spend(len(others) + len(changed) + len(levels))
-        diagrams, settled = self._settled(others, changed, index)
-        if FALSE in diagrams:
-            return None
-        parts = [self._certain(level, child) for level, child in settled.items() if child]
-        free = levels.difference(settled)
-        for group in self._groups(diagrams):
-            support = frozenset[int]().union(*map(self._diagrams.support, group))
-            node = self._node_in_any_order(group, support)
-            if node == FAIL:
-                return None
-            parts += [] if node == EMPTY else [node]
-            free -= support
-        return (*parts, *self._free(free))
+        return family(diagram, 0)
 
-    def _settled(self, others: frozenset[int], changed: frozenset[int], index: Index) -> tuple[frozenset[int], dict[int, int]]:
-        """What is left of diagrams where some members can only come in one case, or not at all, and the child of each of these."""
-        settled: dict[int, int] = {}
-        support = self._diagrams.support
-        pending = [each for each in changed if len(support(each)) == 1]
-        if not pending:
-            return others | changed, settled
-        left = {*others, *changed}
-        fresh = self._index(changed)
-        while pending:
-            diagram = pending.pop()
-            (level,) = support(diagram)
-            children = self._diagrams.children(diagram, level, 0)
-            if diagram not in left or children.count(TRUE) != 1:
-                continue
-            settled[level] = child = children.index(TRUE)
-            for each in [each for each in {*index.get(level, ()), *fresh.pop(level, ())} if each in left]:
-                rest = self._diagrams.given(each, level, child)
-                left.remove(each)
-                if rest != TRUE and rest not in left:
-                    left.add(rest)
-                    for other in support(rest):
-                        fresh.setdefault(other, []).append(rest)
-                    pending += [rest] if len(support(rest)) == 1 else []
-        return frozenset(left), settled
+    def _in_place(self, level: int, cases: Sequence[int]) -> Node:
+        """A member of a family, in some cases."""
+        text = self._text(level, cases)
+        return self._build.placed(text, self._members[level].position) if self._are_placed else text
 
-    def _index(self, diagrams: Iterable[int]) -> Index:
-        """The diagrams that depend on each level."""
-        index: Index = {}
-        for each in diagrams:
-            for level in self._diagrams.support(each):
-                index.setdefault(level, []).append(each)
-        return index
-
-    def _groups(self, diagrams: frozenset[int]) -> list[frozenset[int]]:
-        """The diagrams in groups of which no two depend on the same member."""
-        above: dict[int, int] = {}  # another member of the same group, nearer to the one that stands for it
-
-        def first(level: int) -> int:
-            while (other := above.setdefault(level, level)) != level:
-                above[level] = level = above[other]
-            return level
-
-        members = {diagram: [*self._diagrams.support(diagram)] for diagram in sorted(diagrams)}
-        for one, *others in members.values():
-            for level in others:
-                above[first(level)] = first(one)
-        groups: dict[int, list[int]] = {}
-        for diagram, (one, *_) in members.items():
-            groups.setdefault(first(one), []).append(diagram)
-        return list(map(frozenset, groups.values()))
-
-    def _node_in_any_order(self, diagrams: frozenset[int], levels: frozenset[int]) -> Node:
-        """One part for all members of some levels."""
-        if len(levels) == 1:
-            return self._single_left(diagrams, next(iter(levels)))
-        known = self._unordered.get((diagrams, levels))
-        if known is None:
-            known = self._unordered[diagrams, levels] = self._new_node(diagrams, levels)
-        return known
-
-    def _single_left(self, diagrams: frozenset[int], level: int) -> Node:
-        count = 1 + len(self._members[level].texts)
-        absent, *present = [
-            all(self._diagrams.children(each, level, count)[child] == TRUE for each in diagrams) for child in range(count)
-        ]
-        cases = [case for case, holds in enumerate(present) if holds]
-        if not cases:
-            return EMPTY if absent else FAIL
-        return self._one(level, self._text(level, cases), absent)
-
-    def _new_node(self, diagrams: frozenset[int], levels: frozenset[int]) -> Node:
-        self._states += 1
-        if self._states > MAX_STATES:
-            raise TooLarge
-        node = EMPTY if self._may_end(diagrams) else FAIL
-        index = self._index(diagrams)
-        for level in sorted(levels, reverse=True):
-            touched = index.get(level, [])
-            others = diagrams.difference(touched)
-            by_rest: dict[frozenset[int], list[int]] = {}
-            for case in range(len(self._members[level].texts)):
-                self._diagrams.spend(len(diagrams))
-                rest = frozenset(self._diagrams.given(each, level, 1 + case) for each in touched)
-                by_rest.setdefault(rest, []).append(case)
-            cases: list[Case] = []
-            for rest, alike in by_rest.items():
-                left = self._left_in_any_order(others, rest, levels - {level}, index)
-                if left is not None:
-                    cases.append((self._text(level, alike), left))
-            node = self._build.decision(LAST, cases, node)
-        return node
-
-    def _may_end(self, diagrams: frozenset[int]) -> bool:
-        """Whether all hold without any more members."""
-        return all(self._diagrams.without_members(each) for each in diagrams)
-
-
-def _runs(truths: list[bool]) -> Iterator[tuple[int, int]]:
-    """The first and last index of each row of what is true."""
-    start = 0
-    for holds, alike in groupby(truths):
-        end = start + len(list(alike))
-        if holds:
-            yield start, end - 1
-        start = end
+    def _cases_alike(self, diagram: int) -> dict[int, list[list[int]]]:
+        """The cases of each level that a diagram depends on, those together that always lead to the same."""
+        found: dict[int, list[list[int]]] = {}
+        for below in self._diagrams.nodes_of(diagram):
+            level = self._diagrams.level(below)
+            _, *children = self._diagrams.children(below, level, 0)
+            parted: list[list[int]] = []
+            for cases in found.get(level, [list(range(len(children)))]):
+                by_child: dict[int, list[int]] = {}
+                for case in cases:
+                    by_child.setdefault(children[case], []).append(case)
+                parted += by_child.values()
+            found[level] = parted
+        return found

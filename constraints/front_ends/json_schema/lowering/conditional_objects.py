@@ -7,7 +7,6 @@ together, and remembered as they come.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from ....base.errors import ConstraintLimit
@@ -19,6 +18,7 @@ from ..algebra.formulas import counts, facts, given, names_of
 from ..algebra.shapes import ObjectShape
 from ..strings.text import JsonText
 from .conditional_members import ConditionalMembers, Member
+from .member_order import in_narrow_order
 from .value_cases import told_apart
 from .variants import CasesOf
 
@@ -79,18 +79,22 @@ class ConditionalObjects:
         free = [each for each in named if each.name not in told and each.cases]
         parts = [*self._declared(free, build), *self._undeclared(free, build)]
         parts += [build.counted(build.member(text), 0, count) for text, count in others]
-        members = [self._member(each) for each in named if each.name in told]
-        members += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
+        asked_of = {each.name: each for each in named if each.name in told}
+        narrow = [self._member(asked_of[name]) for name in in_narrow_order(told, formulas) if name in asked_of]
+        narrow += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
+        members = sorted(narrow, key=lambda member: member.position)
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
         with held_for_a_while():
-            told_members = ConditionalMembers(self._grammar, build, members, partial(self._together, values), self._check)
+            otherwise: ConditionalMembers | None = None
+            if members != narrow:
+                otherwise = ConditionalMembers(self._grammar, build, narrow, self._check, are_placed=True)
+            told_members = ConditionalMembers(self._grammar, build, members, self._check, otherwise)
             found = []
             for bounds, left in ranges:
                 asked = frozenset[str]().union(*map(names_of, (*left, *required)))
                 idle = told_members.free(name for name in told if name in values and name not in asked)
                 found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
-        is_remembered = bool(others) or _are_many(free) or told_members.is_remembered
-        return self._walks(found, build, is_remembered)
+        return self._walks(found, build, bool(others) or _are_many(free))
 
     def _walks(
         self, alternatives: list[tuple[int, int | None, list[Node]]], build: MemberDiagrams, is_remembered: bool
@@ -120,11 +124,6 @@ class ConditionalObjects:
         texts = tuple(self._text.member(named.name, node) for node, _ in named.cases)
         whole = self._text.member(named.name, self._node_of(named.value)) if len(texts) > 1 else next(iter(texts), FAIL)
         return Member(named.name, named.position, texts, tuple(truths for _, truths in named.cases), whole)
-
-    def _together(self, values: Mapping[str, Conj], names: list[str]) -> Node | None:
-        """The texts of members of some names; None where one of them stands for others."""
-        nodes = {name: self._node_of(values[name]) for name in names if name in values}
-        return self._tree({name: node for name, node in nodes.items() if node != FAIL}) if len(nodes) == len(names) else None
 
     # -- members without ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 
 from ....base.errors import ConstraintLimit
 from ....grammar.stopwatch import ENTRY_BYTES, hold
@@ -42,9 +41,7 @@ class Diagrams:
         self._interned: dict[tuple[int, tuple[int, ...]], int] = {}
         self._joined: dict[tuple[bool, int, int], int] = {}
         self._negated: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
-        self._known_given: dict[tuple[int, int, int], int] = {}
         self._of_formula: dict[Formula, int] = {}
-        self._supports: dict[int, frozenset[int]] = {FALSE: frozenset(), TRUE: frozenset()}
         self._work = self._looked = 0
         self._most_nodes, self._most_work = MAX_NODES, MAX_WORK
 
@@ -57,13 +54,14 @@ class Diagrams:
         own, children = self._rows[diagram]
         return children if own == level else (diagram,) * count
 
-    def support(self, diagram: int) -> frozenset[int]:
-        """All levels that a diagram depends on."""
-        known = self._supports.get(diagram)
-        if known is None:
-            level, children = self._rows[diagram]
-            known = self._supports[diagram] = frozenset((level,)).union(*map(self.support, children))
-        return known
+    def nodes_of(self, diagram: int) -> list[int]:
+        """The nodes of a diagram, each once."""
+        found, waiting = {diagram}, [diagram]
+        for below in waiting:
+            fresh = set(self._rows[below][1]) - found
+            found |= fresh
+            waiting += fresh
+        return [below for below in waiting if below > TRUE]
 
     def node(self, level: int, children: tuple[int, ...]) -> int:
         if len(set(children)) == 1:
@@ -139,42 +137,6 @@ class Diagrams:
         either = self._join(False, self._join(True, first, no_second), self._join(True, no_first, second))
         return self._join(True, no_first, no_second), either
 
-    def by_count(self, diagram: int, num_cases: Callable[[int], int]) -> list[bool] | None:
-        """For each number of members from none to all that a diagram depends on, whether it is true of so many; None where
-        something else matters too. num_cases: of the member at a level."""
-        levels = sorted(self.support(diagram))
-        truths = [self._is_true_of_first(diagram, levels[:number]) for number in range(len(levels) + 1)]
-        below = [TRUE if truth else FALSE for truth in truths]
-        for level in reversed(levels):  # the diagram by how many members came before
-            cases = num_cases(level)
-            below = [self.node(level, (absent, *(present,) * cases)) for absent, present in pairwise(below)]
-        return truths if below == [diagram] else None
-
-    def _is_true_of_first(self, diagram: int, levels: list[int]) -> bool:
-        """Whether a diagram is true where these members are there, in some case, and no others."""
-        present = set(levels)
-        while diagram > TRUE:
-            level, children = self._rows[diagram]
-            diagram = children[level in present]
-        return diagram == TRUE
-
-    def paths(self, diagram: int, most: int) -> list[list[tuple[int, list[int]]]] | None:
-        """The ways through a diagram to where it is true: the levels that are asked, and the children that lead on; None for more
-        than `most`."""
-        known: dict[int, list[list[tuple[int, list[int]]]]] = {FALSE: [], TRUE: [[]]}
-
-        def ways(node: int) -> list[list[tuple[int, list[int]]]]:
-            if node not in known:
-                level, children = self._rows[node]
-                alike = {child: [i for i, each in enumerate(children) if each == child] for child in children}
-                found = [[(level, through), *way] for child, through in alike.items() for way in ways(child)]
-                self.spend(len(found))
-                known[node] = found[: most + 1]
-            return known[node]
-
-        found = ways(diagram)
-        return None if len(found) > most else found
-
     def negation(self, diagram: int) -> int:
         known = self._negated.get(diagram)
         if known is None:
@@ -200,29 +162,6 @@ class Diagrams:
             pairs = zip(self.children(a, level, count), self.children(b, level, count), strict=True)
             known = self._joined[key] = self.node(level, tuple(self._join(is_all, x, y) for x, y in pairs))
         return known
-
-    def given(self, diagram: int, level: int, child: int) -> int:
-        """What a diagram becomes in one case of some level."""
-        key = diagram, level, child
-        known = self._known_given.get(key)
-        if known is None:
-            known = self._known_given[key] = self._given(diagram, level, child, {})
-        return known
-
-    def _given(self, diagram: int, level: int, child: int, known: dict[int, int]) -> int:
-        own, children = self._rows[diagram]
-        if own >= level:
-            return children[child] if own == level else diagram
-        if diagram not in known:
-            self.spend(_OF_ENTRY)
-            known[diagram] = self.node(own, tuple(self._given(each, level, child, known) for each in children))
-        return known[diagram]
-
-    def without_members(self, diagram: int) -> bool:
-        """Whether a diagram is true where no member is there."""
-        while diagram > TRUE:
-            diagram = self._rows[diagram][1][0]
-        return diagram == TRUE
 
     @contextmanager
     def limited(self, nodes: int, work: int) -> Iterator[None]:

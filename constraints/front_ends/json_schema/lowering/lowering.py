@@ -405,11 +405,20 @@ class Lowering:
         plain = self._plain.object(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
         return self._counted_object(term) if plain is None else plain
 
+    def _conditional_object(self, shape: ObjectShape) -> Node | None:
+        """The objects of a shape with its conditions; None where its alternatives are to be told apart."""
+        try:
+            return self._with_builders.objects.conditional(shape)
+        except ConstraintLimit as error:
+            if error.limit != "alternatives" or not shape.conditions:
+                raise
+            return None
+
     def _counted_object(self, term: Term) -> Node:
         shape = self._shapes.object(term)
         self._check_least(term, "minProperties", shape.low)
         try:
-            if (node := self._with_builders.objects.conditional(shape)) is not None:
+            if (node := self._conditional_object(shape)) is not None:
                 return node
             cases = self._branches.spelled_out(term) if shape.conditions else self._cases(term, shape)
             if shape.conditions or cases:

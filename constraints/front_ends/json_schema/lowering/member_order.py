@@ -1,0 +1,81 @@
+"""An order of members in which decision diagrams about them are small: those that are asked about together stand near each other.
+
+A diagram has to remember what it has been told and asks about later. Along a path, a ring or a tree of conditions that is little,
+if members come as they lie on it. Source: E. Cuthill and J. McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations, pairwise
+
+from ..algebra.claims import Formula, Joined
+from ..algebra.formulas import all_of, names_of
+
+MOST_BESIDE = 12  # members of one formula that are taken to be near each other; of more, those that follow each other
+
+Neighbours = dict[str, dict[str, None]]
+
+
+def in_narrow_order(names: Iterable[str], formulas: Iterable[Formula]) -> list[str]:
+    """Some names, and all others that formulas speak of: each group of those that hang together from one end of it to the other,
+    in the one of two orders in which fewer are asked about together with later ones."""
+    neighbours = _neighbours(names, formulas)
+    found: dict[str, None] = {}
+    for name in neighbours:
+        if name not in found:
+            group = _by_distance(name, neighbours)
+            first = min(group, key=lambda each: len(neighbours[each]))
+            end = _by_distance(first, neighbours)[-1]
+            orders = [_by_distance(end, neighbours), _in_depth(end, neighbours)]
+            narrowest = min(orders, key=lambda order: _width(order, neighbours))
+            found |= dict.fromkeys(narrowest)
+    return list(found)
+
+
+def _width(order: list[str], neighbours: Neighbours) -> int:
+    """How many members at the most, of those before some place, have neighbours behind it."""
+    place = {name: i for i, name in enumerate(order)}
+    left, widest, is_open = [0] * (len(order) + 1), 0, 0
+    for i, name in enumerate(order):
+        last = max((place[each] for each in neighbours[name]), default=i)
+        if last > i:
+            is_open += 1
+            left[last] += 1
+        is_open -= left[i]
+        widest = max(widest, is_open)
+    return widest
+
+
+def _neighbours(names: Iterable[str], formulas: Iterable[Formula]) -> Neighbours:
+    found: Neighbours = {name: {} for name in names}
+    told = all_of(formulas)
+    for formula in told.parts if isinstance(told, Joined) and told.how == "all" else (told,):
+        near = sorted(names_of(formula))
+        for first, second in combinations(near, 2) if len(near) <= MOST_BESIDE else pairwise(near):
+            found.setdefault(first, {})[second] = None
+            found.setdefault(second, {})[first] = None
+    return found
+
+
+def _by_distance(start: str, neighbours: Neighbours) -> list[str]:
+    """The names that hang together with one, by their distance from it, those with fewer neighbours first."""
+    found: dict[str, None] = {start: None}
+    waiting = [start]
+    for name in waiting:
+        fresh = sorted((each for each in neighbours[name] if each not in found), key=lambda each: len(neighbours[each]))
+        found |= dict.fromkeys(fresh)
+        waiting += fresh
+    return waiting
+
+
+def _in_depth(start: str, neighbours: Neighbours) -> list[str]:
+    """The names that hang together with one, each followed by those that it leads to, those with fewer neighbours first."""
+    found: dict[str, None] = {}
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting += sorted((each for each in neighbours[name] if each not in found), key=lambda each: -len(neighbours[each]))
+    return list(found)
