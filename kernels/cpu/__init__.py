@@ -155,6 +155,9 @@ def _at_least(part: Packed, num_rows: int) -> Packed:
 
 
 def use_instructions(name: str) -> bool:
-    """Compute by "avx512bf16", "avx512", "avx2", "neon" or "auto", the best that there is, from here on; False where the processor lacks them."""
+    """Compute by "avx512bf16", "avx512", "avx2", "neon" or "auto", the best that there is, from here on.
+
+    False where the processor lacks them.
+    """
     found = loaded()
     return found is not None and bool(found.maskwright_use(ctypes.c_char_p(name.encode())))

@@ -84,8 +84,8 @@ INLINE void round_query(const float *query, int64_t width, Ints *out) {
 }
 
 /* Products of the keys of NEAR tokens, each of which is read once for all heads, with queries [heads] as `round_query` has them: scores, but for the sum of
-   their lanes. Those of a head are `apart` from those of the next one. */
-INLINE void multiply_keys(int heads, int apart, const Ints *query, Tokens tokens, int64_t width, Floats *out) {
+   their lanes. `out` [heads][LANES], of which these are the next ones. */
+INLINE void multiply_keys(int heads, const Ints *query, Tokens tokens, int64_t width, Floats *out) {
   Floats sums[HEADS][NEAR];
   const uint8_t *here[NEAR], *next[NEAR];
   UNROLLED
@@ -110,17 +110,7 @@ INLINE void multiply_keys(int heads, int apart, const Ints *query, Tokens tokens
   UNROLLED
   for (int h = 0; h < heads; h++) {
     UNROLLED
-    for (int t = 0; t < NEAR; t++) out[h * apart + t] = sums[h][t];
-  }
-}
-
-/* Scores of `together` tokens for some heads, of their products. */
-INLINE void write_scores(int heads, int together, const Floats *products, float factor, float (*out)[PIECE]) {
-  const Floats scores = each_lanes_added(products) * all_floats(factor);
-  UNROLLED
-  for (int h = 0; h < heads; h++) {
-    UNROLLED
-    for (int t = 0; t < together; t += 4) _mm_storeu_ps(out[h] + t, _mm512_extractf32x4_ps((__m512)scores, (h * together + t) / 4));
+    for (int t = 0; t < NEAR; t++) out[h * LANES + t] = sums[h][t];
   }
 }
 
@@ -197,34 +187,25 @@ typedef struct {
   const Attention *call;
   const int64_t *offsets; /* of its tokens, and of `ahead` more */
   const Ints *queries;    /* [heads] as `round_query` has them */
-  Floats *products;       /* [runs of heads that are read together][LANES] */
+  Floats *products;       /* [heads][LANES]: see `multiply_keys` */
   int64_t num_tokens, ahead;
 } Reading;
 
 INLINE void score_all(const Reading *piece, float (*weights)[PIECE]) {
   const Attention *call = piece->call;
-  const int64_t width = call->head_dim, group = call->heads_per_kv_head, num_heads = call->num_kv_heads * group;
-  const int together = group == 1 ? 16 : group == 2 ? 8 : 4; /* tokens whose scores fill a vector */
-  const float factor = call->scale * left_out(FLOAT8);
+  const int64_t width = call->head_dim, num_heads = call->num_kv_heads * call->heads_per_kv_head;
   for (int64_t token = 0; token < piece->num_tokens; token += NEAR) {
     const int64_t next = token + piece->ahead, behind = next - piece->num_tokens; /* values come behind the last key */
-    Floats *products = piece->products;
-    for (int64_t head = 0, heads; head < num_heads; head += heads, products += LANES) {
+    for (int64_t head = 0, heads; head < num_heads; head += heads) {
       heads = heads_from(call, head);
       const int64_t at = bytes_before(call, FLOAT8, head);
       const Tokens tokens = {call->keys + at, (behind >= 0 ? call->values : call->keys) + at, piece->offsets + token, piece->offsets + (behind >= 0 ? behind : next)};
-      FOR_HEADS(heads, multiply_keys(n, together, piece->queries + head * (width / 32), tokens, width, products + token % together))
+      FOR_HEADS(heads, multiply_keys(n, piece->queries + head * (width / 32), tokens, width, piece->products + head * LANES + token % LANES))
     }
-    if ((token + NEAR) % together != 0 && token + NEAR < piece->num_tokens) continue;
-    products = piece->products;
-    for (int64_t head = 0, heads; head < num_heads; head += heads, products += LANES) {
-      heads = heads_from(call, head);
-      float(*scores)[PIECE] = (float (*)[PIECE])(weights[head] + token / together * together);
-      switch (together) {
-        case 16: write_scores(1, 16, products, factor, scores); break;
-        case 8: write_scores(2, 8, products, factor, scores); break;
-        default: FOR_HEADS(heads, write_scores(n, 4, products, factor, scores))
-      }
+    if ((token + NEAR) % LANES != 0 && token + NEAR < piece->num_tokens) continue;
+    for (int64_t head = 0; head < num_heads; head++) {
+      const Floats scores = each_lanes_added(piece->products + head * LANES) * all_floats(call->scale * left_out(FLOAT8));
+      stored(weights[head] + token / LANES * LANES, scores);
     }
   }
 }

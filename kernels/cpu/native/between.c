@@ -102,7 +102,7 @@ static void attend_pieces(void *context, int64_t begin, int64_t end) {
   static _Thread_local size_t size;
   Pieces *all = context;
   const Attention *call = all->call;
-  float(*weights)[PIECE] = maskwright_kept(&memory, &size, (size_t)num_heads(call) * (sizeof *weights + ((size_t)call->head_dim + 16 * 16) * sizeof(float)));
+  float(*weights)[PIECE] = maskwright_kept(&memory, &size, (size_t)num_heads(call) * (sizeof *weights + ROOM(call->head_dim) * sizeof(float)));
   if (weights == NULL) {
     atomic_store(&all->has_failed, 1);
     return;

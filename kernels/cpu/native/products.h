@@ -113,6 +113,7 @@ typedef struct {
 } Attention;
 
 #define PIECE 128 /* tokens that are attended to at a time */
+#define ROOM(head_dim) ((size_t)(head_dim) + 16 * 16) /* numbers of scratch for each head beside its weights: a query, and sixteen vectors */
 
 /* Queries, keys and values of each row normalised, turned and written to the cache; see `turn_and_cache` in between.py. */
 typedef struct {
@@ -151,8 +152,8 @@ typedef struct {
   void (*gated)(int activation, const float *gate, const float *up, int64_t width, float *out);
   void (*turn_head)(const float *head, const float *norm, float eps, const float *cosine, const float *sine, int64_t half, int64_t width, float *out);
   /* All heads of a row to the tokens [first, last), at most PIECE, of its sequence, which ends at `end`. Of each head out [heads, 2 + head_dim] has the
-     largest score, the sum of all weights, exp(score - largest), and the sum of values times weights. `weights` [heads] are scratch, and there is room
-     for as many numbers as `query` has behind them. */
+     largest score, the sum of all weights, exp(score - largest), and the sum of values times weights. `weights` [heads] are scratch, as
+     is what lies behind them: see ROOM. */
   void (*attend)(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t end, float (*weights)[PIECE], float *out);
   /* What a head attends to, of its pieces, each `stride` numbers behind the one before; they are used up. */
   void (*join)(float *pieces, int64_t num_pieces, int64_t stride, int64_t head_dim, float *out);
