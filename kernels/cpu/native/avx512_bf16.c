@@ -213,8 +213,8 @@ INLINE void score_all(const Reading *piece, float (*weights)[PIECE]) {
 INLINE void add_all(const Reading *piece, float (*weights)[PIECE], float *out) {
   const Attention *call = piece->call;
   const int64_t width = call->head_dim, num_heads = call->num_kv_heads * call->heads_per_kv_head;
-  for (int64_t token = 0; token < piece->num_tokens; token += NEAR_VALUES) {
-    const int64_t next = token + piece->ahead, left = piece->num_tokens - token, some = left < NEAR_VALUES ? left : NEAR_VALUES;
+  for (int64_t token = 0; token < piece->num_tokens; token += LANES) {
+    const int64_t next = token + piece->ahead, left = piece->num_tokens - token, some = left < LANES ? left : LANES;
     for (int64_t head = 0, heads; head < num_heads; head += heads) {
       heads = heads_from(call, head);
       const int64_t at = bytes_before(call, FLOAT8, head);
