@@ -4,16 +4,18 @@ A product of few rows costs what reading the matrix costs. So blocks are never w
 bits once, 32 at a time, and integers are multiplied by integers (as llama.cpp does). Matrices in floating point are multiplied by
 activations as they are. Matrices of codes with scales beside them are either (`codes.py`).
 
-    native/    C: `kernel.h` has the products, `between.h` what lies between them, `pick.h` draws, each written
-               once; simd_*.h what an instruction set calls its instructions (AVX-512 with VNNI, AVX2, NEON); `products.c`,
-               `between.c`, `pick.c` and `decoder.c` what is called from here; `threads.c` the pool
+    native/    C: `kernel.h` has the products, `between.h` and `attention.h` what lies between them, `pick.h` draws, each
+               written once; simd_*.h what an instruction set calls its instructions (AVX-512 with VNNI, AVX2, NEON);
+               `avx512_bf16.c` attention to 8 bits where a processor multiplies bfloat16; `products.c`, `between.c`, `pick.c`
+               and `decoder.c` what is called from here; `threads.c` the pool
     codes.py   which matrices of codes are multiplied here, and how C finds their scales
     between.py norms, turned heads, attention, gates
     decoder.py all layers of a step in one call
     library.py where the compiled library comes from, and when there is none
     twin.py    the same numbers, bit by bit, in plain NumPy
 
-Every instruction set, number of threads and number of rows gives the same bits: what one row becomes does not depend on the others.
+Every instruction set, number of threads and number of rows gives the same bits of a product: what one row becomes does not depend
+on the others. Attention has its own order of sums in each instruction set, and the same bits with any threads and rows.
 """
 
 from __future__ import annotations
@@ -153,6 +155,9 @@ def _at_least(part: Packed, num_rows: int) -> Packed:
 
 
 def use_instructions(name: str) -> bool:
-    """Compute by "avx512", "avx2", "neon" or "auto", the best that there is, from here on; False where the processor lacks them."""
+    """Compute by "avx512bf16", "avx512", "avx2", "neon" or "auto", the best that there is, from here on.
+
+    False where the processor lacks them.
+    """
     found = loaded()
     return found is not None and bool(found.maskwright_use(ctypes.c_char_p(name.encode())))

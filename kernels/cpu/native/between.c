@@ -88,6 +88,8 @@ typedef struct {
   atomic_int has_failed; /* some thread had no memory */
 } Pieces;
 
+#define HEADS_AT_ONCE 256 /* of one piece each: as long as it pays to have another thread join them */
+
 static int64_t num_heads(const Attention *call) { return call->num_kv_heads * call->heads_per_kv_head; }
 
 static int64_t first_seen(const Attention *call, int64_t row) {
@@ -100,7 +102,7 @@ static void attend_pieces(void *context, int64_t begin, int64_t end) {
   static _Thread_local size_t size;
   Pieces *all = context;
   const Attention *call = all->call;
-  float(*weights)[PIECE] = maskwright_kept(&memory, &size, (size_t)num_heads(call) * sizeof *weights);
+  float(*weights)[PIECE] = maskwright_kept(&memory, &size, (size_t)num_heads(call) * (sizeof *weights + ROOM(call->head_dim) * sizeof(float)));
   if (weights == NULL) {
     atomic_store(&all->has_failed, 1);
     return;
@@ -114,15 +116,15 @@ static void attend_pieces(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static void join_pieces(const Pieces *all) {
+/* Of heads of all rows, numbered together. */
+static void join_heads(void *context, int64_t begin, int64_t end) {
+  const Pieces *all = context;
   const Attention *call = all->call;
-  int64_t stride = num_heads(call) * (2 + call->head_dim);
-  for (int64_t row = 0; row < call->num_rows; row++) {
-    int64_t count = (call->lengths[row] - first_seen(call, row) + PIECE - 1) / PIECE;
-    for (int64_t head = 0; head < num_heads(call); head++) {
-      const float *pieces = all->pieces + row * all->num_pieces * stride + head * (2 + call->head_dim);
-      maskwright_chosen->join(pieces, count, stride, call->head_dim, call->out + (row * num_heads(call) + head) * call->head_dim);
-    }
+  const int64_t heads = num_heads(call), size = 2 + call->head_dim;
+  for (int64_t place = begin; place < end; place++) {
+    const int64_t row = place / heads, count = (call->lengths[row] - first_seen(call, row) + PIECE - 1) / PIECE;
+    float *pieces = all->pieces + (row * all->num_pieces * heads + place % heads) * size;
+    maskwright_chosen->join(pieces, count, heads * size, call->head_dim, call->out + place * call->head_dim);
   }
 }
 
@@ -132,10 +134,11 @@ int maskwright_attend(const Attention *call, int num_threads) {
   static _Thread_local size_t size;
   int64_t longest = call->window > 0 && call->window < call->max_tokens ? call->window : call->max_tokens;
   int64_t num_pieces = (longest + PIECE - 1) / PIECE, count = call->num_rows * num_pieces;
+  if (count == 0) return 0;
   Pieces pieces = {call, num_pieces, maskwright_kept(&memory, &size, (size_t)(count * num_heads(call) * (2 + call->head_dim)) * sizeof(float)), 0};
   if (pieces.pieces == NULL) return -1;
   run_in_parallel(attend_pieces, &pieces, count, 1, num_threads);
   if (atomic_load(&pieces.has_failed)) return -1;
-  join_pieces(&pieces);
+  run_in_parallel(join_heads, &pieces, call->num_rows * num_heads(call), 1 + HEADS_AT_ONCE / num_pieces, num_threads);
   return 0;
 }

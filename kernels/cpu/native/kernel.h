@@ -92,7 +92,7 @@ INLINE void nibbles(const Fetched *run, int byte, Block *out) {
 INLINE void looked_up_nibbles(const Fetched *run, int byte, const int8_t *table, Block *out) {
   nibbles(run, byte, out);
   UNROLLED
-  for (int i = 0; i < 8; i++) out->weights[i] = looked_up(table, out->weights[i]) ^ all_ints((int32_t)SIGNED_AS);
+  for (int i = 0; i < 8; i++) out->weights[i] = looked_up(table, out->weights[i]);
 }
 
 INLINE void fifth_bits(const Fetched *run, int byte, Block *out) {
@@ -125,8 +125,10 @@ INLINE void k_scales(Fetched *run) {
   }
 }
 
-static const int8_t IQ4_NL_TABLE[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-static const int8_t MXFP4_TABLE[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+/* Numbers that are looked up, as products take them. */
+#define AS(number) (int8_t)((uint8_t)(number) ^ (uint8_t)SIGNED_AS)
+static const int8_t IQ4_NL_TABLE[16] = {AS(-127), AS(-104), AS(-83), AS(-65), AS(-49), AS(-35), AS(-22), AS(-10), AS(1), AS(13), AS(25), AS(38), AS(53), AS(69), AS(89), AS(113)};
+static const int8_t MXFP4_TABLE[16] = {AS(0), AS(1), AS(2), AS(3), AS(4), AS(6), AS(8), AS(12), AS(0), AS(-1), AS(-2), AS(-3), AS(-4), AS(-6), AS(-8), AS(-12)};
 
 INLINE Ints byte_of(const Ints *vectors, int i) { return SHIFTED(vectors[i / 4], i % 4 * 8) & all_ints(255); }
 INLINE Ints signed_byte_of(const Ints *vectors, int i) { return (vectors[i / 4] << (24 - i % 4 * 8)) >> 24; }
@@ -271,8 +273,8 @@ INLINE void unpack(int type, const uint8_t *p, Stride stride, int j, Fetched *ru
 }
 
 /* The numbers of NF4 times 32512, which are 256 * high + low: rounded to 16 bits, as close as a scale of float16 is. */
-static const int8_t NF4_HIGH[16] = {-127, -88, -67, -50, -36, -23, -12, 0, 10, 20, 31, 43, 56, 71, 92, 127};
-static const int8_t NF4_LOW[16] = {0, -107, 81, -40, -32, -119, 112, 0, 27, 112, 66, -22, -8, 116, -47, 0};
+static const int8_t NF4_HIGH[16] = {AS(-127), AS(-88), AS(-67), AS(-50), AS(-36), AS(-23), AS(-12), AS(0), AS(10), AS(20), AS(31), AS(43), AS(56), AS(71), AS(92), AS(127)};
+static const int8_t NF4_LOW[16] = {AS(0), AS(-107), AS(81), AS(-40), AS(-32), AS(-119), AS(112), AS(0), AS(27), AS(112), AS(66), AS(-22), AS(-8), AS(116), AS(-47), AS(0)};
 
 /* Add `num_blocks` blocks, the first of which is that of column 32 * at, times TILE rows of x from `row` on to their sums. */
 INLINE void accumulate(
@@ -300,8 +302,8 @@ INLINE void accumulate(
       }
       UNROLLED
       for (int k = begin; k < end; k++) {
-        const Ints weights = type == NF4 ? looked_up(NF4_LOW, block->weights[k]) ^ all_ints((int32_t)SIGNED_AS) : block->weights[k];
-        const Ints more = type == NF4 ? looked_up(NF4_HIGH, block->weights[k]) ^ all_ints((int32_t)SIGNED_AS) : weights;
+        const Ints weights = type == NF4 ? looked_up(NF4_LOW, block->weights[k]) : block->weights[k];
+        const Ints more = type == NF4 ? looked_up(NF4_HIGH, block->weights[k]) : weights;
         UNROLLED
         for (int i = 0; i < tile; i++) {
           Ints four = all_ints(quants[i * all * 8 + 8 * b + k]);
@@ -394,6 +396,10 @@ static __attribute__((noinline)) void read_groups(int type, const Matrix *matrix
   const float factor = type == FLOAT4 ? 0.5f : type == NF4 ? 1.0f / 32512.0f : 1.0f; /* of what tables hold */
   Ints lowest[GROUPS];
   groups->begin = begin, groups->end = end;
+  for (int64_t row = first + LANES; row < first + 2 * LANES; row++) { /* of the rows that come next */
+    __builtin_prefetch(matrix->scales + row * matrix->scale_row + begin * matrix->scale_group, 0, 3);
+    if (matrix->zeros != NULL) __builtin_prefetch(matrix->zeros + row * matrix->zero_row + begin * matrix->zero_group, 0, 3);
+  }
   read_beside(matrix->scales + first * matrix->scale_row, matrix->scale_row, matrix->scale_group, count, size, begin, end, lowest);
   for (int64_t i = 0; i < end - begin; i++) groups->scales[i] = scales_of(scale_type, lowest[i]) * all_floats(factor);
   if (matrix->zeros != NULL) {
@@ -465,7 +471,7 @@ INLINE void unpack_codes(int type, const Matrix *matrix, const Source *source, i
     UNROLLED
     for (int i = 0; i < 8; i++) {
       out->weights[i] = codes_at(bits, ordered, bits * i);
-      if (type == FLOAT4) out->weights[i] = looked_up(MXFP4_TABLE, out->weights[i]) ^ all_ints((int32_t)SIGNED_AS);
+      if (type == FLOAT4) out->weights[i] = looked_up(MXFP4_TABLE, out->weights[i]);
     }
   } else {
     const Ints turned = all_ints((int32_t)(matrix->is_unsigned ? SIGNED_AS ^ 0x80808080u : SIGNED_AS));

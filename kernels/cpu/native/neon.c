@@ -12,6 +12,7 @@
 #include "simd_neon.h"
 #include "kernel.h"
 #include "between.h"
+#include "attention.h"
 #include "pick.h"
 
 const InstructionSet maskwright_neon = {LANES, quantize, round_to_int8, round_to_float8, read_row, multiply, multiply_floats, add_and_normalize, gated, turn_head, attend, join, most_of, sum_of, mask_scores, largest, weights_of, fixed_sum, has_nan};

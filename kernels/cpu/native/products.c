@@ -12,8 +12,6 @@
 #define ROWS_AT_ONCE 128 /* of activations, at most: what stays in the second cache while all matrices pass */
 #define FLOATS_AT_ONCE (1 << 17) /* the same of activations that are not rounded, in numbers */
 
-extern const InstructionSet maskwright_avx512, maskwright_avx2, maskwright_neon;
-
 #if defined(__aarch64__)
 #if defined(__linux__)
 #include <sys/auxv.h>
@@ -31,9 +29,18 @@ static const InstructionSet *found(const char *name) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   int has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if ((any || strcmp(name, "avx512") == 0) && has_avx2 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    return &maskwright_avx512;
+  int has_avx512 = has_avx2 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                   __builtin_cpu_supports("avx512dq");
+#if defined(HAS_PAIRS)
+  static InstructionSet with_pairs;
+  int has_pairs = has_avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vbmi");
+  if ((any || strcmp(name, "avx512bf16") == 0) && has_pairs) {
+    with_pairs = maskwright_avx512;
+    with_pairs.attend = maskwright_attend_pairs;
+    return &with_pairs;
+  }
+#endif
+  if ((any || strcmp(name, "avx512") == 0) && has_avx512) return &maskwright_avx512;
   if ((any || strcmp(name, "avx2") == 0) && has_avx2) return &maskwright_avx2;
 #elif defined(__aarch64__)
   if ((any || strcmp(name, "neon") == 0) && has_dot_products()) return &maskwright_neon;

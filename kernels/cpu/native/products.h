@@ -113,6 +113,7 @@ typedef struct {
 } Attention;
 
 #define PIECE 128 /* tokens that are attended to at a time */
+#define ROOM(head_dim) ((size_t)(head_dim) + 16 * 16) /* numbers of scratch for each head beside its weights: a query, and sixteen vectors */
 
 /* Queries, keys and values of each row normalised, turned and written to the cache; see `turn_and_cache` in between.py. */
 typedef struct {
@@ -151,10 +152,11 @@ typedef struct {
   void (*gated)(int activation, const float *gate, const float *up, int64_t width, float *out);
   void (*turn_head)(const float *head, const float *norm, float eps, const float *cosine, const float *sine, int64_t half, int64_t width, float *out);
   /* All heads of a row to the tokens [first, last), at most PIECE, of its sequence, which ends at `end`. Of each head out [heads, 2 + head_dim] has the
-     largest score, the sum of all weights, exp(score - largest), and the sum of values times weights. */
+     largest score, the sum of all weights, exp(score - largest), and the sum of values times weights. `weights` [heads] are scratch, as
+     is what lies behind them: see ROOM. */
   void (*attend)(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t end, float (*weights)[PIECE], float *out);
-  /* What a head attends to, of its pieces, each `stride` numbers behind the one before. */
-  void (*join)(const float *pieces, int64_t num_pieces, int64_t stride, int64_t head_dim, float *out);
+  /* What a head attends to, of its pieces, each `stride` numbers behind the one before; they are used up. */
+  void (*join)(float *pieces, int64_t num_pieces, int64_t stride, int64_t head_dim, float *out);
   /* Of logits whose bits are set: the largest, and the sum of exp(logit - most). NaN and infinities count as finite numbers. */
   float (*most_of)(const float *logits, const uint32_t *bits, int64_t count);
   double (*sum_of)(const float *logits, const uint32_t *bits, int64_t count, float most);
@@ -165,6 +167,16 @@ typedef struct {
   int64_t (*fixed_sum)(const float *weights, int64_t count, float unit);
   int (*has_nan)(const float *x, int64_t count);
 } InstructionSet;
+
+extern const InstructionSet maskwright_avx512, maskwright_avx2, maskwright_neon;
+
+/* Attention by products of pairs of bfloat16, where the compiler knows these instructions; see avx512_bf16.c. */
+#if defined(__x86_64__) && defined(__has_include)
+#if __has_include(<avx512bf16intrin.h>)
+#define HAS_PAIRS
+void maskwright_attend_pairs(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t end, float (*weights)[PIECE], float *out);
+#endif
+#endif
 
 /* The set in use; see maskwright_use in products.c. */
 extern const InstructionSet *maskwright_chosen;

@@ -97,41 +97,6 @@ INLINE Floats float8(const uint8_t *p) {
   return (Floats)_mm512_cvtph_ps(_mm256_or_si256(numbers, is_none));
 }
 
-/* The same of sixty-four, where a processor looks bytes up in tables of 128 (AVX512-VBMI, which this file does not ask for): the two upper bytes of
-   float32, the others of which are 0. The codes are put in an order from which pairs of bytes, and then the even and odd ones of these, are taken. */
-#define HAS_TABLES
-static const uint8_t FLOAT8_UPPER[128] = {
-  0, 55, 55, 55, 56, 56, 56, 56, 56, 56, 56, 56, 56, 56, 56, 56, 57, 57, 57, 57, 57, 57, 57, 57, 57, 57, 57, 57, 57, 57, 57, 57,
-  58, 58, 58, 58, 58, 58, 58, 58, 58, 58, 58, 58, 58, 58, 58, 58, 59, 59, 59, 59, 59, 59, 59, 59, 59, 59, 59, 59, 59, 59, 59, 59,
-  60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61,
-  62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 127,
-};
-static const uint8_t FLOAT8_LOWER[128] = {
-  0, 0, 128, 192, 0, 32, 64, 96, 128, 144, 160, 176, 192, 208, 224, 240, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240,
-  0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240,
-  0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240,
-  0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 192,
-};
-
-static int can_look_up(void) { return __builtin_cpu_supports("avx512vbmi") != 0; }
-
-INLINE __m512i upto_128(const uint8_t *table, __m512i codes) {
-  __asm__("vpermi2b %2, %1, %0" : "+v"(codes) : "v"(_mm512_loadu_si512(table)), "v"(_mm512_loadu_si512(table + 64)));
-  return codes;
-}
-
-INLINE void float8_looked_up(const uint8_t *p, Floats *out) {
-#define OF_LANE(i) i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 32, i + 48, i + 33, i + 49, i + 34, i + 50, i + 35, i + 51
-  static const uint8_t order[64] = {OF_LANE(0), OF_LANE(4), OF_LANE(8), OF_LANE(12)};
-#undef OF_LANE
-  __m512i codes;
-  __asm__("vpermb %1, %2, %0" : "=v"(codes) : "v"(_mm512_loadu_si512(p)), "v"(_mm512_loadu_si512(order)));
-  const __m512i lower = upto_128(FLOAT8_LOWER, codes), upper = _mm512_ternarylogic_epi32(upto_128(FLOAT8_UPPER, codes), codes, _mm512_set1_epi8(-128), 0xF8);
-  const __m512i first = _mm512_unpacklo_epi8(lower, upper), second = _mm512_unpackhi_epi8(lower, upper), odd = _mm512_set1_epi32((int32_t)0xFFFF0000);
-  out[0] = (Floats)_mm512_slli_epi32(first, 16), out[1] = (Floats)_mm512_and_si512(first, odd);
-  out[2] = (Floats)_mm512_slli_epi32(second, 16), out[3] = (Floats)_mm512_and_si512(second, odd);
-}
-
 /* Lanes i and i + 8 are added, then i and i + 4, i and i + 2, 0 and 1. */
 INLINE float lanes_added(Floats a) {
   __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)a), _mm512_extractf32x8_ps((__m512)a, 1));
