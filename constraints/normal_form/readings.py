@@ -19,7 +19,8 @@ from ..grammar.merged_repetitions import REPEATED_RULE
 from ..grammar.recursion import reachable
 from ..grammar.stopwatch import look
 
-_LONGEST = 8  # bytes of a part
+_LONGEST = 8  # bytes of a part of a text
+_LONGER, _BEGINNING = 20, 48  # bytes of a part of the beginning of a text, and of that
 _MOST_NODES = 2_000  # of a grammar
 _MOST_BYTES, _MOST_TEXTS = 6, 256  # of an alphabet of which all short texts are looked at; such texts of one length
 _CHARACTERS = 160  # of a reading that is shown
@@ -54,7 +55,8 @@ class _Reading:
         self._new: dict[tuple[int, bytes, int], Readings] = {}  # of the part that is being read, which may not be all
 
     def ambiguity(self, text: bytes, alphabet: list[int]) -> Ambiguity | None:
-        for length in range(_LONGEST + 1):
+        for length in range(_LONGER + 1):
+            text = text if length <= _LONGEST else text[:_BEGINNING]
             parts = (text[start : start + length] for start in range(len(text) - length + 1))
             for part in dict.fromkeys(chain(parts, _texts(alphabet, length))):
                 found = self._read(part)

@@ -3,7 +3,8 @@
 What an ambiguous grammar keeps of a text may grow with it, and then it grows where the text repeats itself. `pump` follows a text
 that it makes up as it goes: at first every other byte begins any of the state's items, later all are those of a period before. The
 work of a byte is the number of words that are written for it, nodes, closures and items of states, and of the parts of unions that
-are looked at.
+are looked at. A single byte may take much without harm, as a bracket that closes a thousand does, so what counts is the work of
+WINDOW bytes one after another.
 
 All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
@@ -22,6 +23,7 @@ from ..base.kinds import Kind
 from ..numba_support.jit import entry, inner
 
 NO_BYTE = -1
+WINDOW = 64  # bytes whose work is looked at together
 _TRIED = 4  # items of a state
 
 
@@ -30,8 +32,8 @@ def pump(
     arena_address: int, period: int, seed: int, at: int, end: int, most_work: int, free: int,
     states: NDArray[np.int32], text: NDArray[np.int32], work: NDArray[np.int32],
 ) -> int:
-    """How many bytes the text has by now: `end`, or fewer where it cannot go on, where a byte took more than `most_work`, and on a
-    fault. Goes on with a text of `at` bytes.
+    """How many bytes the text has by now: `end`, or fewer where it cannot go on, where the last WINDOW bytes took more than
+    `most_work`, and on a fault. Goes on with a text of `at` bytes.
 
     free: from this byte on the text repeats itself wherever it can. states: int32 [end + 1] the state before each byte; text,
     work: int32 [end] the bytes, and the work of each, negative where it is not known yet.
@@ -39,6 +41,9 @@ def pump(
     m = tables_at(arena_address)
     while at < end and work[at] >= 0:
         at += 1
+    recent = 0
+    for k in range(max(at - WINDOW, 0), at):
+        recent += work[k]
     while at < end:
         s = wide(states[at])
         before = work_so_far(m)
@@ -54,8 +59,9 @@ def pump(
         if m.n.fault != Fault.NONE:
             return at
         text[at], work[at] = byte, work_so_far(m) - before
+        recent += work[at] - (work[at - WINDOW] if at >= WINDOW else 0)
         at += 1
-        if work[at - 1] > most_work:
+        if recent > most_work:
             return at
     return at
 

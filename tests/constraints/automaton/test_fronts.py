@@ -12,6 +12,7 @@ from maskwright.constraints import Compiler, ConstraintError, Gbnf, Limits
 from maskwright.constraints.automaton.assembly import may_be_graph
 from maskwright.constraints.automaton.tables import DEAD
 from maskwright.constraints.grammar.expression import Grammar
+from maskwright.constraints.token_automaton.pumping import WINDOW
 from maskwright.constraints.token_automaton.token_automaton import Pumped, TokenAutomaton
 from maskwright.constraints.vocabulary.shared_vocabulary import SharedVocabulary
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
@@ -44,7 +45,7 @@ def work_of(automaton: TokenAutomaton, period: int, seed: int, length: int = LON
     """The most work of a byte in a text that repeats itself."""
     pumped = Pumped(32, np.zeros(length + 1, np.int32), np.zeros(length, np.int32), np.full(length, -1, np.int32))
     pumped.states[0] = automaton.start
-    read = automaton.pump(period, seed, 0, length, MOST_WORK, pumped)
+    read = automaton.pump(period, seed, 0, length, MOST_WORK * WINDOW, pumped)
     return int(pumped.work[:read].max(initial=0))
 
 

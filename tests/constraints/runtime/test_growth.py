@@ -35,6 +35,20 @@ STAYS = {
 }  # fmt: skip
 
 
+SPIKES = {  # a byte may end thousands of brackets that are open in one way of reading the text
+    "brackets that any text may be": ('root ::= ("(" root ")" | [a-z()])*', "(a))b(", "(A)"),
+    "quotes in text": ('root ::= (["] root ["] | [^x])*', '"a" "b', "x"),
+    "marks that need not end": ('root ::= item*\nitem ::= "<" item* ">" | "<" | [a-z >]', "<a>b<", "<A>"),
+}
+
+
+@pytest.mark.parametrize("name", SPIKES)
+def test_what_takes_much_for_a_few_bytes_is_not_refused(name: str) -> None:
+    grammar, accepted, rejected = SPIKES[name]
+    constraint = COMPILER.compile(Gbnf(grammar))
+    assert constraint.accepts(accepted) and not constraint.accepts(rejected)
+
+
 @pytest.mark.parametrize("name", GROWS)
 def test_a_grammar_whose_stacks_grow_is_refused_with_the_text(name: str) -> None:
     with pytest.raises(UnsupportedKeyword, match=r"ever more ways to read a text .* '[abc]+' and goes on with '[abc]+'") as caught:
