@@ -8,7 +8,7 @@ from os import PathLike
 
 from ..base.errors import ConstraintError, ConstraintLimit
 from ..grammar.source import Limits, Source, is_source
-from ..grammar.stopwatch import accounted
+from ..grammar.stopwatch import accounted, held_for_a_while
 from ..grammar.tokens import tell_vocabulary
 from ..token_automaton.token_automaton import TokenAutomaton
 from ..vocabulary.shared_vocabulary import SharedVocabulary
@@ -196,7 +196,8 @@ class Compiler:
         automaton.check_spelling()
         settle(automaton)
         if not is_plain_json and automaton.may_grow:
-            automaton = steadied(automaton)
+            with held_for_a_while():
+                automaton = steadied(automaton)
         automaton.grammar.complete()
         return front_end.finish(Constraint(automaton, source), self._compiled)
 

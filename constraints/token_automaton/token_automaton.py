@@ -509,11 +509,11 @@ class TokenAutomaton:
     @contextmanager
     def beyond_limits(self) -> Iterator[None]:
         """Meanwhile the automaton may become a little larger than its limits: for what needs few states, and cannot do without."""
-        self._machine.may_exceed = True
+        before, self._machine.may_exceed = self._machine.may_exceed, True
         try:
             yield
         finally:
-            self._machine.may_exceed = False
+            self._machine.may_exceed = before
 
     @property
     def num_states(self) -> int:

@@ -85,6 +85,10 @@ class ConditionalMembers:
             raise TooLarge
         return [tuple(part for parts in choice for part in parts) for choice in product(*each)]
 
+    def give_back(self) -> None:
+        """All alternatives have been asked for."""
+        self._diagrams.give_back()
+
     def free(self, names: Iterable[str]) -> Parts:
         """Members that nothing is asked of, each a part."""
         return self._free(frozenset(map(self._levels.__getitem__, names)))

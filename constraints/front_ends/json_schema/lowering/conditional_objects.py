@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ....grammar.member_diagrams import LAST, MemberDiagrams
-from ....grammar.stopwatch import held_for_a_while
 from ..algebra.claims import AtLeast, Claim, Conj, Formula, Has
 from ..algebra.formulas import counts, facts, given, names_of
 from ..algebra.shapes import ObjectShape
@@ -82,13 +81,13 @@ class ConditionalObjects:
         members = [self._member(each) for each in named if each.name in told]
         members += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
-        with held_for_a_while():
-            told_members = ConditionalMembers(self._grammar, build, members, partial(self._together, values), self._check)
-            found = []
-            for bounds, left in ranges:
-                asked = frozenset[str]().union(*map(names_of, (*left, *required)))
-                idle = told_members.free(name for name in told if name in values and name not in asked)
-                found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
+        told_members = ConditionalMembers(self._grammar, build, members, partial(self._together, values), self._check)
+        found = []
+        for bounds, left in ranges:
+            asked = frozenset[str]().union(*map(names_of, (*left, *required)))
+            idle = told_members.free(name for name in told if name in values and name not in asked)
+            found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
+        told_members.give_back()
         is_remembered = bool(others) or _are_many(free) or told_members.is_remembered
         return self._walks(found, build, is_remembered)
 

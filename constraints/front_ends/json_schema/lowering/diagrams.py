@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from ....base.errors import ConstraintLimit
-from ....grammar.stopwatch import ENTRY_BYTES, hold
+from ....grammar.stopwatch import hold
 from ..algebra.claims import Formula, Has, Joined, Negated
 
 FALSE, TRUE = 0, 1
@@ -20,6 +20,7 @@ MAX_NODES = 20_000  # of the diagrams of one object
 MAX_WORK = 2_000_000  # steps to find them, half a second or less
 _PACE = 4096  # steps between two looks at the clock
 _OF_ENTRY = 4  # steps that a node, or what two make together, is counted as
+_STEP_BYTES = 64  # that are kept for a step, beside objects: an entry of a set
 
 
 class TooLarge(ConstraintLimit):
@@ -44,8 +45,9 @@ class Diagrams:
         self._negated: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
         self._known_given: dict[tuple[int, int, int], int] = {}
         self._of_formula: dict[Formula, int] = {}
-        self._supports: dict[int, frozenset[int]] = {FALSE: frozenset(), TRUE: frozenset()}
-        self._work = self._looked = 0
+        self._levels: dict[int, int] = {FALSE: 0, TRUE: 0}  # that diagrams depend on, each as a bit
+        self._supports: dict[int, frozenset[int]] = {}  # the same of those that were asked for
+        self._work = self._looked = self._held = 0
         self._most_nodes, self._most_work = MAX_NODES, MAX_WORK
 
     def level(self, diagram: int) -> int:
@@ -61,8 +63,18 @@ class Diagrams:
         """All levels that a diagram depends on."""
         known = self._supports.get(diagram)
         if known is None:
+            bits = self._bits(diagram)
+            known = self._supports[diagram] = frozenset(level for level in range(bits.bit_length()) if bits >> level & 1)
+        return known
+
+    def _bits(self, diagram: int) -> int:
+        known = self._levels.get(diagram)
+        if known is None:
             level, children = self._rows[diagram]
-            known = self._supports[diagram] = frozenset((level,)).union(*map(self.support, children))
+            known = 1 << level
+            for child in children:
+                known |= self._bits(child)
+            self._levels[diagram] = known
         return known
 
     def node(self, level: int, children: tuple[int, ...]) -> int:
@@ -83,9 +95,16 @@ class Diagrams:
         if self._work > self._most_work:
             raise TooLarge
         if self._work - self._looked >= _PACE:
-            hold((self._work - self._looked) * ENTRY_BYTES // _OF_ENTRY)
+            num_bytes = (self._work - self._looked) * _STEP_BYTES
+            hold(num_bytes)
+            self._held += num_bytes
             self._looked = self._work
             self._check()
+
+    def give_back(self) -> None:
+        """Hold none of it any more: nobody needs the diagrams."""
+        hold(-self._held)
+        self._held = 0
 
     def of(self, formula: Formula) -> int:
         """The diagram of a formula."""
