@@ -22,7 +22,7 @@ from ..base.errors import ConstraintLimit
 
 NODE_BYTES: Final = 100  # of one expression, beside the objects by which it is found again
 OBJECT_BYTES: Final = 250  # of one of Python's objects, with its entry in a dictionary and the numbers and texts that it holds
-_SECONDS_OF_OBJECT: Final = 3e-7  # to give it back
+_SECONDS_OF_OBJECT, _SECONDS_OF_BYTE = 3e-7, 1.5e-9  # to give back an object, and what is held beside objects
 
 
 class Spending(Protocol):
@@ -155,7 +155,10 @@ def is_over(started: float, begun: float, seconds: float) -> bool:
     elapsed = time.monotonic() - begun
     if elapsed < seconds / 8:  # by then there are not so many objects that giving them back takes the rest
         return False
+    account = _open_account()
     left = seconds - _SECONDS_OF_OBJECT * gc.get_count()[0]  # objects made, as nothing is collected meanwhile
+    if account is not None:
+        left -= _SECONDS_OF_BYTE * account.held
     if elapsed < left:
         return False  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
     return worked() - started > left

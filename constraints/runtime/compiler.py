@@ -15,7 +15,7 @@ from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .front_end import front_end_of
-from .garbage import collection_paused, let_go
+from .garbage import collection_paused, let_go_of_refused
 from .growth import steadied
 from .loading import Handover, load, take_over
 from .settling import settle
@@ -167,12 +167,10 @@ class Compiler:
 
     def _carry_out(self, compile_: _Compile, source: Source) -> None:
         try:
-            with collection_paused(), accounted(self.limits):
+            with collection_paused(), accounted(self.limits), let_go_of_refused():
                 constraint = self._compiled(source)
             compile_.succeed(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
-            if isinstance(error, ConstraintError):
-                let_go(error)
             with self._lock:
                 self._cache.pop(source, None)
             compile_.fail(error)

@@ -9,7 +9,8 @@ large, as much depends on one member, the cases of this member are taken as alte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby, product
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
 from ..algebra.claims import Conj, Fact, Formula, Has
 from ..algebra.formulas import connected, facts, given, names_of
-from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
+from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge, Way
 
 MAX_STATES = 4_000  # ways to go on with the members of one part in any order
 MAX_TOGETHER = 200  # of one part
@@ -32,7 +33,6 @@ _SPLITS = 2  # members in turn whose cases are told apart
 _STEPS = 16  # that a node of a part is counted as
 
 Parts = tuple[Node, ...]
-Way = list[tuple[int, list[int]]]  # levels that are asked, and the children through which it leads
 Index = dict[int, list[int]]  # diagrams by the levels that they depend on
 
 
@@ -62,7 +62,7 @@ class ConditionalMembers:
         self.is_remembered = False  # whether some are counted together, so that none may come twice
         self._levels = {member.name: level for level, member in enumerate(members)}
         self._check = check
-        self._diagrams = Diagrams(self._fact, check)
+        self._diagrams = Diagrams(partial(_level_and_truths, members, self._levels), check)  # no cycle: it is freed at once
         self._ordered: dict[tuple[int, int], Node] = {}  # of one group, by the diagram and the next member
         self._unordered: dict[tuple[frozenset[int], frozenset[int]], Node] = {}
         self._left: dict[tuple[frozenset[int], frozenset[int]], Parts | None] = {}
@@ -92,11 +92,6 @@ class ConditionalMembers:
     def free(self, names: Iterable[str]) -> Parts:
         """Members that nothing is asked of, each a part."""
         return self._free(frozenset(map(self._levels.__getitem__, names)))
-
-    def _fact(self, fact: Has) -> tuple[int, Sequence[bool]]:
-        level = self._levels[fact.name]
-        member = self._members[level]
-        return level, [member.truth(fact, case) for case in range(-1, len(member.texts))]
 
     def _known_group(self, formulas: tuple[Formula, ...], splits: int) -> list[Parts]:
         key = formulas, splits
@@ -156,7 +151,7 @@ class ConditionalMembers:
             with self._diagrams.limited(_FIRST_NODES, _FIRST_WORK):
                 whole = self._diagrams.all(diagrams)
                 truths = self._diagrams.by_count(whole, lambda level: len(self._members[level].texts))
-                ways = self._diagrams.paths(whole, MAX_ALTERNATIVES) if truths is None else None
+                ways = self._diagrams.ways(whole, MAX_ALTERNATIVES) if truths is None else None
         except TooLarge:
             return None
         counted = sorted(self._diagrams.support(whole))
@@ -388,6 +383,13 @@ class ConditionalMembers:
     def _may_end(self, diagrams: frozenset[int]) -> bool:
         """Whether all hold without any more members."""
         return all(self._diagrams.without_members(each) for each in diagrams)
+
+
+def _level_and_truths(members: Sequence[Member], levels: Mapping[str, int], fact: Has) -> tuple[int, Sequence[bool]]:
+    """The level of a member, and whether a fact about it is true without it and in each of its cases."""
+    level = levels[fact.name]
+    member = members[level]
+    return level, [member.truth(fact, case) for case in range(-1, len(member.texts))]
 
 
 def _runs(truths: list[bool]) -> Iterator[tuple[int, int]]:

@@ -23,6 +23,9 @@ _OF_ENTRY = 4  # steps that a node, or what two make together, is counted as
 _STEP_BYTES = 64  # that are kept for a step, beside objects: an entry of a set
 
 
+Way = list[tuple[int, list[int]]]  # through a diagram: levels that are asked, and the children through which it leads
+
+
 class TooLarge(ConstraintLimit):
     """Conditions whose diagram has too many nodes in the order in which members come."""
 
@@ -177,22 +180,19 @@ class Diagrams:
             diagram = children[level in present]
         return diagram == TRUE
 
-    def paths(self, diagram: int, most: int) -> list[list[tuple[int, list[int]]]] | None:
-        """The ways through a diagram to where it is true: the levels that are asked, and the children that lead on; None for more
-        than `most`."""
-        known: dict[int, list[list[tuple[int, list[int]]]]] = {FALSE: [], TRUE: [[]]}
-
-        def ways(node: int) -> list[list[tuple[int, list[int]]]]:
-            if node not in known:
-                level, children = self._rows[node]
-                alike = {child: [i for i, each in enumerate(children) if each == child] for child in children}
-                found = [[(level, through), *way] for child, through in alike.items() for way in ways(child)]
-                self.spend(len(found))
-                known[node] = found[: most + 1]
-            return known[node]
-
-        found = ways(diagram)
+    def ways(self, diagram: int, most: int) -> list[Way] | None:
+        """The ways through a diagram to where it is true; None for more than `most`."""
+        found = self._ways(diagram, most, {FALSE: [], TRUE: [[]]})
         return None if len(found) > most else found
+
+    def _ways(self, diagram: int, most: int, known: dict[int, list[Way]]) -> list[Way]:
+        if diagram not in known:
+            level, children = self._rows[diagram]
+            alike = {child: [i for i, each in enumerate(children) if each == child] for child in children}
+            found = [[(level, through), *way] for child, through in alike.items() for way in self._ways(child, most, known)]
+            self.spend(len(found))
+            known[diagram] = found[: most + 1]
+        return known[diagram]
 
     def negation(self, diagram: int) -> int:
         known = self._negated.get(diagram)
