@@ -1,9 +1,9 @@
-"""What compiling hostile sources takes of memory, beside `Limits.bytes`: each in a process of its own.
+"""What compiling hostile sources takes of memory and time, beside `Limits.bytes` and `Limits.seconds`, each in its own process.
 
     python benchmarks/memory_limits.py [--megabytes 64] [--seconds 20] [--only NAME]
 
-A child compiles a small schema first, and is then given the hostile one. Printed are the most that was resident beyond that, and
-what became of it: a constraint, or the limit that was met.
+A child compiles small sources first, and is then given the hostile one. Printed are the most that was resident beyond that, the
+processor time, by how much each exceeds its limit, and what became of it: a constraint, or the limit that was met.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from maskwright.constraints import (
+    Choice,
     Compiler,
     ConstraintError,
     ConstraintLimit,
     Gbnf,
     JsonSchema,
+    Lark,
     Limits,
     Regex,
+    Tools,
     Vocabulary,
 )
 
@@ -94,6 +97,67 @@ def many_patterns(count: int) -> JsonSchema:
     return JsonSchema(closed({f"a{k}": {"type": "string", "pattern": f"^[a-z]{{{k % 50}}}x{k}"} for k in range(count)}))
 
 
+def enums(count: int) -> JsonSchema:
+    """Lists of strings and numbers, each beside a pattern that some of them match."""
+    listed = {f"e{k}": {"enum": [*names(count), *range(k, k + count)], "pattern": f"{k % 10}$"} for k in range(60)}
+    return JsonSchema(closed(listed))
+
+
+def long_patterns(count: int) -> JsonSchema:
+    words = "|".join(f"{name}[a-f]{{1,3}}" for name in names(count))
+    return JsonSchema(closed({f"a{k}": {"type": "string", "pattern": f"^(?:{words}|{k}){{1,9}}$"} for k in range(40)}))
+
+
+def deep(depth: int, width: int) -> JsonSchema:
+    inner: Any = {"type": "integer"}
+    for level in range(depth):
+        others = {f"k{level}x{k}": {"type": "array", "items": {"maxLength": k}} for k in range(width)}
+        inner = {"anyOf": [closed({**others, "more": inner}), {"const": level}]}
+    return JsonSchema(inner)
+
+
+def definitions(count: int) -> JsonSchema:
+    """Definitions that apply others to the same value."""
+    rules: dict[str, Any] = {
+        f"d{k}": {"allOf": [{"$ref": f"#/$defs/d{k + 1}"}, {"properties": {f"m{k}": {"minLength": k % 90}}}]} for k in range(count)
+    }
+    tops = {f"t{k}": {"$ref": f"#/$defs/d{k}"} for k in range(count)}
+    return JsonSchema({"$defs": {**rules, f"d{count}": {"type": "object"}}, "properties": tops})
+
+
+def unique_and_contained(count: int) -> JsonSchema:
+    wanted = [{"contains": {"type": "object", "required": [f"a{k}"]}, "maxContains": k + 1} for k in range(count)]
+    return JsonSchema({"type": "array", "uniqueItems": True, "items": closed(dict.fromkeys(names(40), True)), "allOf": wanted})
+
+
+def lark_rules(count: int) -> Lark:
+    rules = (f'r{k}: "a{k}" r{(31 * k + 1) % count} | T{k}' for k in range(count))
+    terminals = (f"T{k}: /x{k}[a-z]{{1,{2 + k % 40}}}/" for k in range(count))
+    return Lark("\n".join(["start: r0", *rules, *terminals]))
+
+
+def repetitions(count: int) -> Gbnf:
+    bodies = (f'r{k} ::= ("a"{{1,{900 + k}}} r{(k + 1) % count}? "b"{{2,{90000 + k}}}){{1,{700 + k}}}' for k in range(count))
+    return Gbnf("root ::= r0\n" + "\n".join(bodies))
+
+
+def formats(count: int) -> JsonSchema:
+    known = ("email", "idn-email", "hostname", "uri", "date-time", "iri", "ipv6", "uri-template")
+    texts = [{"format": known[k % len(known)], "pattern": f"[{k % 10}a].{{{k % 7}}}{k % 9}"} for k in range(count)]
+    return JsonSchema(closed({f"f{k}": {"type": "string", **text} for k, text in enumerate(texts)}))
+
+
+def tools(count: int) -> Tools:
+    parameters = [closed({f"p{j}x{k}": {"enum": names(9)} for j in range(12)}, required=[f"p0x{k}"]) for k in range(count)]
+    return Tools([{"name": f"tool_{k}", "parameters": each} for k, each in enumerate(parameters)], style="hermes")
+
+
+def names_that_differ(count: int) -> JsonSchema:
+    """Unlisted names under several patterns, of which so many are needed."""
+    wanted = {f"{k}[a-z]{{2,9}}$": {"minLength": k} for k in range(count)}
+    return JsonSchema({"type": "object", "patternProperties": wanted, "minProperties": 4 * count, "additionalProperties": False})
+
+
 FAMILIES: dict[str, Callable[[], Any]] = {
     "an enum of 90,000 strings": lambda: JsonSchema({"enum": [f"value {k * k}" for k in range(90_000)]}),
     "60,000 members": lambda: JsonSchema(closed({name: {"type": "integer"} for name in names(60_000)})),
@@ -115,13 +179,25 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "numbers of three steps": lambda: JsonSchema({"allOf": [{"type": "number", "multipleOf": step} for step in (997, 1009, 1013)]}),
     "30,000 unique items": lambda: JsonSchema({"type": "array", "uniqueItems": True, "items": {"enum": names(30_000)}}),
     "5,000 references": lambda: references(5_000),
+    "60 enums beside patterns": lambda: enums(900),
+    "40 patterns of 2,000 words": lambda: long_patterns(2_000),
+    "190 levels": lambda: deep(95, 12),
+    "150 definitions in one another": lambda: definitions(150),
+    "30 kinds beside uniqueItems": lambda: unique_and_contained(30),
+    "90,000 choices": lambda: Choice(f"choice {k * k}" for k in range(90_000)),
+    "4,000 rules of Lark": lambda: lark_rules(4_000),
+    "long repetitions": lambda: repetitions(3_000),
+    "1,200 formats beside patterns": lambda: formats(1_200),
+    "1,000 tools": lambda: tools(1_000),
+    "names that differ": lambda: names_that_differ(40),
 }
 
 
 def measure(name: str, limits: Limits, found: Connection) -> None:
     compiler = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]), limits)
     compiler.compile(JsonSchema(closed({"a": {"type": "string", "pattern": "a.*b"}, "b": {"type": "integer"}})))
-    compiler.compile(Gbnf('root ::= "a" root? "b"'))
+    for small in (Gbnf('root ::= "a" root? "b"'), Lark('start: "a" | A\nA: /b+/'), Regex("(?=a.*b)[a-z]+"), Choice("ab"), tools(1)):
+        compiler.compile(small)
     source = FAMILIES[name]()
     before, begun = resident(), time.thread_time()
     try:
@@ -155,7 +231,11 @@ def main() -> None:
         theirs.close()
         try:
             num_bytes, seconds, told = ours.recv()
-            print(f"{num_bytes / MEGABYTE:8.1f} MB {seconds:7.2f} s  {name}: {told}", flush=True)
+            beyond = [f"{100 * (taken / most - 1):+4.0f} %" if taken > most else "" for taken, most in (
+                (num_bytes, limits.bytes), (seconds, limits.seconds),
+            )]  # fmt: skip
+            shown = f"{num_bytes / MEGABYTE:8.1f} MB {beyond[0]:7} {seconds:7.2f} s {beyond[1]:7}"
+            print(f"{shown} {name}: {told}", flush=True)
         except EOFError:
             print(f"      died             {name}", flush=True)
         child.join()

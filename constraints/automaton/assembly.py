@@ -20,6 +20,7 @@ from ..base.kinds import INFINITE
 from ..base.utf8 import Ranges
 from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
 from ..grammar.source import Limits
+from ..grammar.stopwatch import hold
 from ..numba_support.records import Words
 from ..vocabulary.packed_records import SET_WORDS
 from ..vocabulary.packed_vocabulary import first_bytes
@@ -50,6 +51,7 @@ from .tables import (
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _MAX_PARTS = 8  # of a sequence that is looked at
+_NODE_WORDS, _POOL_WORDS = NodeRecord.SIZE + 8, 3  # that a node, and a byte of a literal, take in tables, and beside them a while
 _FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 2048, 2048  # entries in use; doubled when half of them are taken
 
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
@@ -80,6 +82,7 @@ def assemble(
         "state_hash": _FIRST_STATE_HASH,
     }
     sizes = _sizes(grammar, len(body_classes), shared_vocabulary.trie.max_depth, limits)
+    hold(4 * (_NODE_WORDS * len(grammar) + _POOL_WORDS * len(grammar.pool) + hash_sizes["node_hash"]))
     machine = Machine(Arena(sizes, hash_sizes), limits)
     kinds = _write_grammar(machine, grammar, shared_vocabulary, limits)
     _write_units(machine, grammar, units, body_classes, shared_vocabulary)

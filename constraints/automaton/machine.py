@@ -38,7 +38,8 @@ from .validation import VALIDATES, validate
 
 # Hash tables follow from the others, the rest is scratch.
 REBUILT = (*HASHES, "work", "items", "path", "ends", "apart", "steps", "judging", "requests", "contained")
-SHARE_OF_ENDS = 1 / 16  # of `Limits.states` and `Limits.nodes`, for the ends of texts in which these are met; and as much beyond
+SHARE_OF_ENDS = 1 / 16  # of `Limits.states` and `Limits.nodes`, for the ends of texts in which these are met
+_SHARE_BEYOND, _LEAST_BEYOND = 1 / 4, 20_000  # of a limit, and states or nodes, that such ends may take beyond it
 STEPS_AT_ONCE = 4_000  # transitions that a call finds between two looks at the clock, while compiling: some 20 ms
 _COPIES = 3  # of what is in use are there while a table grows
 _NO_FAULT = int(Fault.NONE)  # to look up a member takes 50 ns, and every call compares
@@ -163,14 +164,17 @@ class Machine:
                 "the search for a string that satisfies an intersection visits too many states",
                 limit="search_states", value=self._limits.search_states,
             )  # fmt: skip
-        share = 1 + (SHARE_OF_ENDS if self.may_exceed else 0)
-        self._check_limit("states", self.num_states, self._limits.states, share)
-        self._check_limit("nodes", self.n.nodes, self._limits.nodes, share)
+        self._check_limit("states", self.num_states, self._limits.states)
+        self._check_limit("nodes", self.n.nodes, self._limits.nodes)
         check_bytes(_COPIES * self.nbytes)
         emptied = self._arena.grow(fault)
         determinize.rehash(self.address, *(name in emptied for name in HASHES))
 
-    @staticmethod
-    def _check_limit(name: str, value: int, limit: int, share: float) -> None:
-        if value >= share * limit:
+    def _check_limit(self, name: str, value: int, limit: int) -> None:
+        if value >= (with_ends(limit) if self.may_exceed else limit):
             raise ConstraintLimit(f"the automaton has {value} {name}", limit=name, value=limit)
+
+
+def with_ends(limit: int) -> float:
+    """How many states, or nodes, there may be where texts are brought to their end although `limit` is met."""
+    return limit + max(_SHARE_BEYOND * limit, _LEAST_BEYOND)

@@ -1,12 +1,13 @@
 """What one compile may take, by name: the processor time of its thread, and what it holds in memory.
 
-Time is looked at by those who make nodes, literals and tokens, every so many of them, and by loops that make none of these. What
+Both are looked at by those who make nodes, literals and tokens, every so many of them, and by loops that make none of these. What
 it takes to give everything back counts as well: it comes behind the last look.
 
 A compile has one *account* from its beginning to its end, whatever stages it has: `accounted` opens it, unless the thread has one
-open already. What grows says now and then how many bytes more it holds, by an estimate of what Python's objects take; what is kept
-only for a while gives them back (`held_for_a_while`). Memory is not measured, so the same source meets the limit at the same point
-everywhere.
+open already. Memory is not measured, but counted: of objects Python knows how many there are, since nothing is collected meanwhile
+(runtime/garbage.py), and each is taken for so many bytes; who makes expressions or arrays says how many bytes these take (`hold`,
+`check_bytes`), and what is kept only for a while is given back (`held_for_a_while`). So the same source meets the limit at nearly
+the same point everywhere: less is made of what the process has kept from others, and what other threads make meanwhile is counted.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import threading
 import time
 from typing import Final, Protocol
 
-from ...foundation.compiled_loops.compile_time import seconds_spent
+from ...foundation.compiled_loops.compile_time import objects_made, seconds_spent
 from ..base.errors import ConstraintLimit
 
-NODE_BYTES: Final = 200  # of one expression and of what finds it again
-_SECONDS_OF_OBJECT: Final = 3e-7  # to give it back
-ENTRY_BYTES: Final = 250  # of a small tuple or frozen set, kept in a dictionary
+NODE_BYTES: Final = 100  # of one expression, beside the objects by which it is found again
+OBJECT_BYTES: Final = 250  # of one of Python's objects, with its entry in a dictionary and the numbers and texts that it holds
+_SECONDS_OF_OBJECT, _SECONDS_OF_BYTE = 3e-7, 1.5e-9  # to give back an object, and what is held beside objects
 
 
 class Spending(Protocol):
@@ -35,10 +36,11 @@ class Spending(Protocol):
 
 
 class Account:
-    """When a compile began, by processor time and by the clock on the wall, and the bytes that it holds now."""
+    """When a compile began, by processor time and by the clock on the wall, and what it holds now."""
 
     def __init__(self, limits: Spending) -> None:
-        self.limits, self.held = limits, 0
+        self.limits, self.held = limits, 0  # bytes beside objects
+        self._objects = _num_objects()  # that there were before
         self.path: str | None = None  # of the part of the source that is worked on
         self.started, self.begun = worked(), time.monotonic()
 
@@ -48,8 +50,10 @@ class Account:
             raise ConstraintLimit("compiling it takes too long", limit="seconds", value=self.limits.seconds, path=self.path)
 
     def check_bytes(self, num_bytes: int) -> None:
-        """Raises `ConstraintLimit` where so many bytes beside those that are held are too many."""
-        if self.held + num_bytes > self.limits.bytes:
+        """Raises `ConstraintLimit` where so many bytes beside those that are held are too many. Objects that were made since are
+        shared among the compiles that are under way: nobody knows whose they are."""
+        objects = max(_num_objects() - self._objects, 0) // max(len(_accounts), 1)
+        if self.held + OBJECT_BYTES * objects + num_bytes > self.limits.bytes:
             raise ConstraintLimit(
                 "compiling it takes too much memory", limit="bytes", value=self.limits.bytes,
                 instead="fewer conditions that hold at the same time, or smaller counts; or raise limits.bytes",
@@ -64,7 +68,9 @@ class Stopwatch:
         self._beginning, self._limit, self._what = beginning(), limits.seconds, what
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raises `ConstraintLimit` when the time is over; ahead: or will be, by what takes so many seconds and cannot look."""
+        """Raises `ConstraintLimit` when the time is over, or what is held too much; ahead: or will be, by what takes so many
+        seconds and cannot look."""
+        check_bytes()
         if is_over(*self._beginning, self._limit - ahead):
             raise ConstraintLimit(f"{self._what} takes too long", limit="seconds", value=self._limit)
 
@@ -84,10 +90,12 @@ class accounted:
     def __enter__(self) -> None:
         self._is_outermost = _open_account() is None
         if self._is_outermost:
-            _thread.account = Account(self._limits)
+            _thread.account = account = Account(self._limits)
+            _accounts.add(account)
 
     def __exit__(self, *error: object) -> None:
         if self._is_outermost:
+            _accounts.discard(_thread.account)
             _thread.account = None
 
 
@@ -107,14 +115,14 @@ class held_for_a_while:
 
 
 def hold(num_bytes: int) -> None:
-    """Hold so many bytes more. Raises `ConstraintLimit` where a compile is under way and they are too many."""
+    """Hold so many bytes more, beside objects. Raises `ConstraintLimit` where a compile is under way and they are too many."""
     account = _open_account()
     if account is not None:
         account.check_bytes(num_bytes)
         account.held += num_bytes
 
 
-def check_bytes(num_bytes: int) -> None:
+def check_bytes(num_bytes: int = 0) -> None:
     """Raises `ConstraintLimit` where a compile is under way and could not hold so many bytes more."""
     account = _open_account()
     if account is not None:
@@ -122,13 +130,14 @@ def check_bytes(num_bytes: int) -> None:
 
 
 def look() -> None:
-    """Look at the clock. Raises `ConstraintLimit` where a compile is under way and its time is over.
+    """Look at the clock, and at what is held. Raises `ConstraintLimit` where a compile is under way and has taken too much.
 
     Whatever takes long makes nodes, literals or sites: those who make these look once in a while, so that nobody else has to.
     """
     account = _open_account()
     if account is not None:
         account.check_time()
+        account.check_bytes(0)
 
 
 def work_on(path: str) -> None:
@@ -146,10 +155,18 @@ def is_over(started: float, begun: float, seconds: float) -> bool:
     elapsed = time.monotonic() - begun
     if elapsed < seconds / 8:  # by then there are not so many objects that giving them back takes the rest
         return False
+    account = _open_account()
     left = seconds - _SECONDS_OF_OBJECT * gc.get_count()[0]  # objects made, as nothing is collected meanwhile
+    if account is not None:
+        left -= _SECONDS_OF_BYTE * account.held
     if elapsed < left:
         return False  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
     return worked() - started > left
+
+
+def _num_objects() -> int:
+    """Objects that Python has made and not freed since it last collected any, without those of compiling loops."""
+    return gc.get_count()[0] - objects_made()
 
 
 def _open_account() -> Account | None:
@@ -162,3 +179,4 @@ def worked() -> float:
 
 
 _thread = threading.local()
+_accounts: Final[set[Account]] = set()  # of all threads

@@ -14,7 +14,7 @@ from ..base.ids import NodeId
 from ..base.kinds import ONLY_PLANNED, CoverRow, Event, Kind, Supply
 from ..base.utf8 import ByteTree, Ranges, byte_tree
 from ..numba_support.divisors import MULTIPLE_ROW_WORDS
-from .stopwatch import look
+from .stopwatch import NODE_BYTES, hold, look
 
 Node = NodeId
 Rule = NewType("Rule", int)
@@ -46,6 +46,7 @@ class NodeStore:
         self._interned: dict[tuple[int, int, int, int], Node] = {}
         self._classes: dict[tuple[Edges, Event], Node] = {}
         self._wide: dict[Ranges, Edges] = {}
+        self._held = 0  # bytes that a compile knows of
         self._new((Kind.FAIL, 0, 0, 0))
         self._new((Kind.EMPTY, 0, 0, 0))
 
@@ -176,11 +177,18 @@ class NodeStore:
 
     # -- adding -----------------------------------------------------------------------------------------------------
 
+    def _look(self) -> None:
+        """Say what is held by now, and look at the clock."""
+        held = NODE_BYTES * len(self) + len(self.pool) + 4 * (len(self.lists) + len(self.edges))
+        hold(held - self._held)
+        self._held = held
+        look()
+
     def _new(self, row: tuple[int, int, int, int]) -> Node:
         node = len(self.rows) // 4
         self.rows.extend(row)
         if not node & _BETWEEN_LOOKS:
-            look()
+            self._look()
         return node  # type: ignore[return-value]  # calling Node takes as long as all of this
 
     def _union(self, options: tuple[Node, ...], supply: Supply = Supply.CERTAIN) -> Node:
@@ -197,7 +205,7 @@ class NodeStore:
             node = self._interned[row] = number  # type: ignore[assignment]
             rows.extend(row)
             if not number & _BETWEEN_LOOKS:
-                look()
+                self._look()
         return node  # type: ignore[return-value]
 
     def _class(self, edges: Edges, event: Event) -> Node:

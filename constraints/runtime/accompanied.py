@@ -30,7 +30,11 @@ class AccompaniedConstraint(Constraint):
 
     def __init__(self, whole: Constraint, parts: Sequence[Constraint]) -> None:
         self.unbudgeted, self.parts = whole, tuple(parts)
-        self.residue, self.notes = whole.residue, whole.notes
+        self.residue = whole.residue
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.unbudgeted.notes
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -8,14 +8,14 @@ from os import PathLike
 
 from ..base.errors import ConstraintError, ConstraintLimit
 from ..grammar.source import Limits, Source, is_source
-from ..grammar.stopwatch import accounted
+from ..grammar.stopwatch import accounted, held_for_a_while
 from ..grammar.tokens import tell_vocabulary
 from ..token_automaton.token_automaton import TokenAutomaton
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .front_end import front_end_of
-from .garbage import collection_paused, let_go
+from .garbage import collection_paused, let_go_of_refused
 from .growth import steadied
 from .loading import Handover, load, take_over
 from .settling import settle
@@ -167,12 +167,10 @@ class Compiler:
 
     def _carry_out(self, compile_: _Compile, source: Source) -> None:
         try:
-            with collection_paused(), accounted(self.limits):
+            with collection_paused(), accounted(self.limits), let_go_of_refused():
                 constraint = self._compiled(source)
             compile_.succeed(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
-            if isinstance(error, ConstraintError):
-                let_go(error)
             with self._lock:
                 self._cache.pop(source, None)
             compile_.fail(error)
@@ -196,7 +194,8 @@ class Compiler:
         automaton.check_spelling()
         settle(automaton)
         if not is_plain_json and automaton.may_grow:
-            automaton = steadied(automaton)
+            with held_for_a_while():
+                automaton = steadied(automaton)
         automaton.grammar.complete()
         return front_end.finish(Constraint(automaton, source), self._compiled)
 

@@ -7,17 +7,16 @@ constraint, valid as long as the constraint lives.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
-from typing import Any, NewType, ParamSpec, TypeVar
+from typing import Any, NewType, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.tables import DEAD
-from ..base.errors import ConstraintLimit
 from ..base.ids import RegisterId, StateId
 from ..base.kinds import INFINITE
 from ..grammar.source import Limits, Source, fingerprint_of
@@ -27,14 +26,12 @@ from ..token_automaton.counter_abstraction import PLENTY
 from ..token_automaton.masking import NO_ROOM
 from ..token_automaton.min_tokens import Distances
 from ..token_automaton.token_automaton import EVERY_BYTE, Distant, TokenAutomaton
-from ..token_automaton.ways_out import WaysOut
-from ..uniqueness.register_product import ExtraCost
 from ..uniqueness.seen_values import NO_REGISTER
 from ..vocabulary.vocabulary import Vocabulary
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
+from .near_limits import LED_OUT, NearLimits
 
 T = TypeVar("T")
-P = ParamSpec("P")
 State = NewType("State", int)
 FINISHED = State(-1)
 NOWHERE = State(-2)  # of `successors` and `after_bytes`: the token or byte is not allowed
@@ -42,7 +39,6 @@ _UNKNOWN = State(-3)  # of the moves that are kept: the answer is not there yet
 _OF_AUTOMATON = (1 << 32) - 1  # bits of a state that are the automaton's
 _MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
 _MISSES_CHECKED = 16  # masks that are made before the room that they take is looked at again
-LED_OUT = "a limit of its states was met inside of a text: from there on only tokens on one way to the end are allowed"
 
 
 class Constraint:
@@ -56,8 +52,9 @@ class Constraint:
     def __init__(self, automaton: TokenAutomaton, source: Source | str) -> None:
         """source: what was compiled, or the fingerprint of it."""
         self._automaton, self._source = automaton, source
-        self._distances, self._ways_out = Distances(automaton), WaysOut(automaton)
-        self._led_out: set[State] = set()  # where only the tokens on a way out are allowed
+        self._distances = Distances(automaton)
+        self._near_limits = NearLimits(automaton, self._distances)
+        self._surely = self._near_limits.surely
         self._lock = threading.RLock()
         self._remembers = automaton.remembers
         self._num_tokens, self._eos_ids = automaton.shared_vocabulary.vocabulary.size, automaton.shared_vocabulary.eos_ids
@@ -71,7 +68,12 @@ class Constraint:
         self._places: dict[State, tuple[str, ...]] = {}  # for explanations
         self._expected: dict[State, str] = {}
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
-        self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
+        self._notes: tuple[str, ...] = tuple(automaton.grammar.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks for the user: what is ignored or narrower than written, and whether a text was brought to its end at a limit."""
+        return (*self._notes, LED_OUT) if self._near_limits.has_led_out else self._notes
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Constraint:
         """The constraint itself: it never changes for those who hold it, and states are values of this very one."""
@@ -162,7 +164,7 @@ class Constraint:
         """Allowed tokens, uint32 [ceil(V / 32)], read-only, padding bits 0; EOS bits exactly when accepting.
 
         Where `limits.states` or `limits.nodes` is nearly used up, of what is not known yet one way to the end stays allowed
-        (ways_out.py), and `notes` say so: a text that was begun is finished. Raises `ConstraintLimit` where no way is found.
+        (near_limits.py), and `notes` say so: a text that was begun is finished. Raises `ConstraintLimit` where no way is found.
 
         budget: tokens left. Then exactly those allowed tokens remain whose successor has min_tokens <= budget - 1; never none
         when min_tokens(state) <= budget.
@@ -172,46 +174,15 @@ class Constraint:
         if state == FINISHED:
             return self._automaton.shared_vocabulary.eos_row
         with self._lock:
-            if budget is not None and (within := self._within_tight(state, budget)) is not None:
-                return _read_only(within)
+            if budget is not None and (exact := self._near_limits.exactly_within(*_parts(state), budget)) is not None:
+                return _read_only(exact)
             number = self._row_numbers.get(state)
             if number is None:
                 if self._num_misses % _MISSES_CHECKED == 0:
                     self._make_room()
                 number = self._row_number(state)
             mask = self._masks[state] = self._automaton.rows.get(number)
-            if budget is None:
-                return mask
-            if self._automaton.is_nearly_full:
-                return _read_only(self._near_the_limit(state, mask, budget))
-            if self._remembers and (far := self._surely(self._too_far, state, budget)).any():
-                return _read_only(mask & ~far)
-            return mask
-
-    def _within_tight(self, state: State, budget: int) -> NDArray[np.uint32] | None:
-        """The mask within a budget that some token may exceed; None for another budget, and where there is no room to find out."""
-        if self._automaton.is_nearly_full:
-            return None
-        try:
-            return self._within(*_parts(state), budget - 1) if self._is_tight(state, budget) else None
-        except ConstraintLimit:
-            return None
-
-    def _near_the_limit(self, state: State, mask: NDArray[np.uint32], budget: int) -> NDArray[np.uint32]:
-        """What a budget leaves of the mask of a state where a limit is nearly used up."""
-        is_led_out = state in self._led_out
-        if is_led_out:
-            near = [token_id for token_id in as_token_ids(mask) if self._is_near(state, token_id, budget)]
-            if near:
-                return self._automaton.shared_vocabulary.row_of(near)
-        if self._surely(self._is_tight, state, budget):
-            return self._surely(self._within, *_parts(state), budget - 1)
-        return mask & ~self._surely(self._too_far, state, budget) if self._remembers and not is_led_out else mask
-
-    def _is_near(self, state: State, token_id: int, budget: int) -> bool:
-        """Whether so many tokens suffice, the allowed one among them."""
-        after = self.advance(state, token_id)
-        return after is not None and self.min_tokens(after) < budget
+            return mask if budget is None else _read_only(self._near_limits.within(*_parts(state), mask, budget))
 
     def fill_masks(self, states: Sequence[State], out: NDArray[np.uint32]) -> None:
         """Write mask(states[k]) to out[k]. out: uint32 [len(states), ceil(V / 32)], writable; anything else raises
@@ -334,7 +305,7 @@ class Constraint:
         if state != FINISHED:
             shared_vocabulary = self._automaton.shared_vocabulary
             with self._lock:
-                ends = self._behind_tokens(StateId(state))
+                ends = self._near_limits.ends(StateId(state))
                 survives = ends != DEAD
                 if not shared_vocabulary.spells_every_byte:
                     survives &= self._automaton.costs(ends) < INFINITE
@@ -468,39 +439,6 @@ class Constraint:
     def _min_tokens(self, state: StateId, held: RegisterId) -> int:
         return self._surely(self._distances.of, state, held) if self._remembers else self._surely(self._distances.of, state)
 
-    def _surely(self, ask: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """What needs few states is there although a limit is met."""
-        try:
-            return ask(*arguments, **named)
-        except ConstraintLimit:
-            with self._automaton.beyond_limits():
-                return ask(*arguments, **named)
-
-    def _row_out(self, state: State) -> NDArray[np.uint32] | None:
-        """The mask of the tokens on the way out of a state; None where there is none."""
-        with self._automaton.beyond_limits():
-            row = self._ways_out.row(*_parts(state))
-        if row is not None and LED_OUT not in self.notes:
-            self.notes += (LED_OUT,)
-        return row
-
-    def _behind_tokens(self, state: StateId) -> NDArray[np.int32]:
-        """The states behind all tokens, DEAD behind those that are not allowed. int32 [tokens in the trie's order]"""
-        if not self._automaton.is_nearly_full:
-            try:
-                return self._automaton.end_states(state)[0]
-            except ConstraintLimit:
-                pass
-        number = self._row_number(State(state))
-        if State(state) not in self._led_out:
-            return self._surely(self._automaton.end_states, state)[0]
-        order = self._automaton.shared_vocabulary.trie.order
-        allowed = self._automaton.rows.get(number)
-        is_allowed = (allowed[order >> 5] >> (order & 31).astype(np.uint32) & 1).astype(np.bool_)
-        ends = np.zeros(order.size, np.int32)
-        ends[is_allowed] = [self._surely(self._automaton.advance_one, state, token) for token in order[is_allowed].tolist()]
-        return ends
-
     def _make_room(self) -> None:
         """Forget rows and answers, if there are too many of them, before new rows are made."""
         if self._automaton.drop_rows() or len(self._row_numbers) >= _MAX_KEPT:
@@ -514,54 +452,9 @@ class Constraint:
             if state == FINISHED:
                 number = self._automaton.rows.keep(self._automaton.shared_vocabulary.eos_row)
             else:
-                number = self._row_of_text(state)
+                number = self._near_limits.row_number(*_parts(state))
             self._row_numbers[state] = number
         return number
-
-    def _row_of_text(self, state: State) -> int:
-        """The number of the row of a state before the end: where there is no room for it any more, of that of its way out."""
-        automaton, parts = self._automaton, _parts(state)
-        if not automaton.is_nearly_full or automaton.has_row(parts[0]):
-            try:
-                return automaton.row_number(*parts)
-            except ConstraintLimit:
-                if not automaton.is_nearly_full:
-                    raise
-        row = self._row_out(state)
-        if row is None:
-            return automaton.row_number(*parts)
-        self._led_out.add(state)
-        return automaton.rows.keep(row)
-
-    def _is_tight(self, state: State, budget: int) -> bool:
-        """Whether some allowed token may lead farther than the budget allows, apart from unsettled ones."""
-        return self._distances.may_exceed(_parts(state)[0], budget - 1 - self._automaton.most_extra)
-
-    def _too_far(self, state: State, budget: int) -> NDArray[np.uint32]:
-        """The mask of unsettled tokens after which the budget does not suffice."""
-        unsettled = self._automaton.unsettled_tokens(*_parts(state))
-        far = (token.token_id for token in unsettled if self._distances.of(token.state, token.held) >= budget)
-        return self._automaton.shared_vocabulary.row_of(far)
-
-    def _within(self, state: StateId, held: RegisterId, budget: int) -> NDArray[np.uint32]:
-        """The mask of the tokens behind which at most `budget` tokens suffice."""
-        automaton, distances = self._automaton, self._distances
-        order = automaton.shared_vocabulary.trie.order
-        if self._remembers:
-            ends, extra, unsettled = automaton.judge(state, held)
-        else:
-            ends, extra, unsettled = automaton.end_states(StateId(state))[0], None, []
-        alive = np.flatnonzero(ends)  # DEAD is 0
-        needed = distances.of_all(ends[alive])
-        if extra is not None:
-            more = extra[alive]
-            needed += more
-            for token in unsettled:
-                needed[np.searchsorted(alive, token.position)] = distances.of(token.state, token.held)
-            for k in np.flatnonzero((more == int(ExtraCost.ONE_MORE)) & (needed == budget + ExtraCost.ONE_MORE)).tolist():
-                needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
-        row = automaton.shared_vocabulary.mask_of(order[alive[needed <= budget]])
-        return row | automaton.shared_vocabulary.eos_row if automaton.is_accepting(state) else row
 
 
 def _parts(state: State) -> tuple[StateId, RegisterId]:

@@ -9,6 +9,10 @@ from __future__ import annotations
 import gc
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..base.errors import ConstraintError
 
 _lock = threading.Lock()
 _compiles: list[bool] = []  # that are under way; of the first, whether collection is to go on behind the last
@@ -28,9 +32,15 @@ class collection_paused:
                 gc.enable()
 
 
-def let_go(error: BaseException) -> None:
-    """Give back what the calls held that an error has ended; its traceback would keep it as long as anybody has the error."""
-    told: BaseException | None = error
-    while told is not None:
-        traceback.clear_frames(told.__traceback__)
-        told = told.__context__
+@contextmanager
+def let_go_of_refused() -> Iterator[None]:
+    """Where a source is refused, give back what was made of it: the traceback of the error would keep it as long as anybody has the
+    error, and the first collection behind it would look through all of it."""
+    try:
+        yield
+    except ConstraintError as error:
+        told: BaseException | None = error
+        while told is not None:
+            traceback.clear_frames(told.__traceback__)
+            told = told.__context__
+        raise

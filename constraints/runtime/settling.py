@@ -5,12 +5,16 @@ What one keyword says by itself and takes too many states for a table stays a pr
 labels of a host. Where it adds thousands, as nearly all texts differ in what may follow, `Limits.states` would be met in the middle
 of one. So a text of such a part is drawn, with its masks, and what is made for them is counted. A part that takes four thousandths
 of `Limits.states` for each token is refused, with its path and keyword: 250 tokens of it would be too many.
+
+Where the limit is met all the same, a text is brought to its end (near_limits.py). What has no text that could be ended so, because
+the shortest one has more bytes than there may be states, is refused too.
 """
 
 from __future__ import annotations
 
 import random
 
+from ..automaton.machine import with_ends
 from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
 from ..grammar.stopwatch import look
@@ -23,6 +27,7 @@ SHARE = 0.004  # of the states of a constraint: what a token of one part may add
 
 def settle(automaton: TokenAutomaton) -> None:
     """Raises `ConstraintLimit` for a part that would meet one inside of a text. What is made for other parts is kept."""
+    _refuse_endless(automaton)
     for node, (path, keywords) in automaton.kept_lazily.items():
         most = automaton.num_states + max(_TOKENS * SHARE * automaton.limits.states, 1)
         start = state = automaton.start_of(node)
@@ -35,6 +40,15 @@ def settle(automaton: TokenAutomaton) -> None:
             state = automaton.advance_one(state, draw.choice(allowed)) if allowed else DEAD
             if state == DEAD:  # behind the end of a text another one begins
                 state = start
+
+
+def _refuse_endless(automaton: TokenAutomaton) -> None:
+    limit, least = automaton.limits.states, automaton.size(automaton.start)
+    if least > with_ends(limit):
+        raise ConstraintLimit(
+            f"the shortest text has {least} bytes, and each may take a state of its own", limit="states", value=limit, path="#",
+            instead="smaller lower bounds of lengths and counts; or raise limits.states",
+        )  # fmt: skip
 
 
 def _too_hard(path: str, keywords: tuple[str, ...], states: int) -> ConstraintLimit:

@@ -26,6 +26,7 @@ from ..base.kinds import INFINITE
 from ..grammar.expression import Event, Grammar, Kind, Node, Rule
 from ..grammar.recursion import reachable
 from ..grammar.source import Limits
+from ..grammar.stopwatch import look
 from ..masks import trie_walk
 from ..masks.mask_rows import MaskRows
 from ..masks.strategy_contract import Strategy
@@ -42,6 +43,7 @@ Told = TypeVar("Told")
 
 State = StateId
 Trie = TokenTrie | SubTrie
+_PUMPED_AT_ONCE = 8  # bytes of a text between two looks at the clock
 _ROWS = "rows"  # among the tables of `found`
 _OPENING = (Event.KEY_OPEN, Event.ARRAY_OPEN)
 _OPENING_BITS = sum(1 << event for event in _OPENING)
@@ -186,8 +188,13 @@ class TokenAutomaton:
         return may_be_graph(self.grammar)
 
     def pump(self, period: int, seed: int, at: int, end: int, most_work: int, pumped: Pumped) -> int:
-        """The length of a text that is made up from its byte `at` on, see pumping.py."""
-        return int(self._machine.call(pumping.pump, period, seed, at, end, most_work, *pumped))
+        """The length of a text that is made up from its byte `at` on, see pumping.py. The clock is looked at now and then."""
+        while True:
+            upto = min(at + _PUMPED_AT_ONCE, end)
+            at = int(self._machine.call(pumping.pump, period, seed, at, upto, most_work, *pumped))
+            if at < upto or at == end:
+                return at
+            look()
 
     def forced(self, state: State) -> bytes:
         """The bytes of text that every completion begins with; a special token ends them."""
@@ -509,11 +516,11 @@ class TokenAutomaton:
     @contextmanager
     def beyond_limits(self) -> Iterator[None]:
         """Meanwhile the automaton may become a little larger than its limits: for what needs few states, and cannot do without."""
-        self._machine.may_exceed = True
+        before, self._machine.may_exceed = self._machine.may_exceed, True
         try:
             yield
         finally:
-            self._machine.may_exceed = False
+            self._machine.may_exceed = before
 
     @property
     def num_states(self) -> int:

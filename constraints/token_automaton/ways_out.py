@@ -2,8 +2,12 @@
 
 Where a limit is met inside of a text, other texts would need states for which there is no room. One text needs few: the search for
 it follows single bytes, those first behind which the shortest text is left (`size` of shortest_completion.py, which looks at parts
-by themselves), as A* does. Whoever takes a token along it stays on it, so the text is finished however long it is. Where names of
-members or items must differ, sizes do not know it, and the search may end without one.
+by themselves). Whoever takes a token along it stays on it, so the text is finished however long it is.
+
+Where names of members or items must differ, sizes do not know it: the shortest text may be there already, and the byte that would
+end it is refused. Then the search goes back as little as it can, and on with what leaves the least. Nothing of what may follow is a
+dead end, and what differs from all that is there in one byte can be ended as its size says: so a search comes nearer to the end
+within about as many steps as there are bytes in the names or items that are there.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from ..vocabulary.trie import TokenTrie
 from ..vocabulary.vocabulary import TOKEN_CLOSE
 from .token_automaton import EVERY_BYTE, TokenAutomaton
 
-_MOST_VISITED = 10_000  # states and registers, of one search
+MOST_STEPS = 20_000  # of a search that comes no nearer to the end
 _FIRST = ord("a")  # of bytes behind which as much is left those that come from here on are taken first
 
 Configuration = tuple[StateId, RegisterId]
@@ -34,7 +38,7 @@ class Visited(NamedTuple):
     at: Configuration
     cause: int  # its number, that of the first one is -1
     byte: int
-    length: int  # bytes from the first one
+    onward: Iterator[tuple[int, Configuration]]  # that were not looked at yet: bytes, and what they lead to
 
 
 class WaysOut:
@@ -51,13 +55,12 @@ class WaysOut:
         spelled = [byte for byte in range(256) if byte >= TOKEN_CLOSE[0] or single[byte]]
         return sorted(spelled, key=lambda byte: (byte - _FIRST) % 256)
 
-    def row(self, state: StateId, held: RegisterId) -> NDArray[np.uint32] | None:
-        """The mask of the tokens along the way out, EOS where the text may end; None where no way is found. uint32 [words]"""
+    def tokens(self, state: StateId, held: RegisterId) -> NDArray[np.int32] | None:
+        """The ids of the tokens along the way out, none where the text may end; None where no way is found. int32 [tokens]"""
         text = self.text(state, held)
         if text is None:
             return None
-        shared = self._automaton.shared_vocabulary
-        return shared.mask_of(np.concatenate([*tokens_along(shared.trie, text)])) if text else shared.eos_row
+        return np.concatenate([np.empty(0, np.int32), *tokens_along(self._automaton.shared_vocabulary.trie, text)])
 
     def text(self, state: StateId, held: RegisterId) -> bytes | None:
         """A short text with which `state` is finished, empty where it may end; None where none is found."""
@@ -66,36 +69,46 @@ class WaysOut:
         return self._texts.get((state, held))
 
     def _search(self, origin: Configuration) -> None:
-        visited = [Visited(origin, -1, 0, 0)]
+        visited = [Visited(origin, -1, 0, self._behind(origin))]
         seen = {origin}
-        waiting = [(0, 0, 0)]  # (bytes of the whole text at least, those that are left, number)
-        while waiting and len(visited) < _MOST_VISITED:
-            number = heapq.heappop(waiting)[2]
-            state, length = visited[number].at[0], visited[number].length + 1
-            if self._automaton.is_accepting(state):
-                self._keep(visited, number)
+        least = self._automaton.size(origin[0])  # bytes left, of all that was visited
+        waiting = [(least, 0)]  # (bytes left, number) of those whose bytes have not all been looked at
+        steps = 0  # since it came nearer to the end
+        if self._automaton.is_accepting(origin[0]):
+            self._keep(visited, 0)
+            return
+        while waiting and steps < MOST_STEPS:
+            number = waiting[0][1]
+            byte, after = next(visited[number].onward, (-1, origin))
+            steps += 1
+            if byte < 0:
+                heapq.heappop(waiting)
+            if after in seen:
+                continue
+            seen.add(after)
+            visited.append(Visited(after, number, byte, self._behind(after)))
+            if self._automaton.is_accepting(after[0]):
+                self._keep(visited, len(visited) - 1)
                 return
-            for byte, after in self._behind(visited[number].at):
-                if after not in seen:
-                    seen.add(after)
-                    left = self._automaton.size(after[0])
-                    heapq.heappush(waiting, (length + left, left, len(visited)))
-                    visited.append(Visited(after, number, byte, length))
+            left = self._automaton.size(after[0])
+            if left < least:
+                least, steps = left, 0
+            heapq.heappush(waiting, (left, len(visited) - 1))
 
     def _behind(self, at: Configuration) -> Iterator[tuple[int, Configuration]]:
-        """The bytes that may come, and what they lead to."""
+        """The bytes that may come, and what they lead to, those first behind which the least is left."""
         ends, _ = self._automaton.end_states(at[0], EVERY_BYTE)
-        for byte in self._bytes:
-            if ends[byte] == DEAD:
-                continue
-            after, held = StateId(int(ends[byte])), at[1]
+        alive = [(byte, StateId(int(ends[byte]))) for byte in self._bytes if ends[byte] != DEAD]
+        left = {after: self._automaton.size(after) for after in {after for _, after in alive}}
+        for byte, after in sorted(alive, key=lambda step: left[step[1]]):
+            held = at[1]
             if self._automaton.remembers:
                 after, held, _ = self._automaton.run_remembering(*at, bytes([byte]))
             if after != DEAD:
                 yield byte, (after, held)
 
     def _keep(self, visited: list[Visited], number: int) -> None:
-        """Remember the way to what was visited last, for all that is on it."""
+        """Remember the way to what was visited under a number, for all that is on it."""
         text = b""
         while number >= 0:
             at, cause, byte, _ = visited[number]

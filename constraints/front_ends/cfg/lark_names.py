@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from ...base.errors import ConstraintError, UnsupportedKeyword
 from ...grammar.source import Limits
+from ...grammar.stopwatch import look
 from ..regex.parser import line_and_column, syntax_error
 from ..regex.tree import Tree as Pattern
 from .lark_attributes import Attributes, read_attributes
@@ -59,8 +60,10 @@ class Names:
         for statement in parse(self.text):
             getattr(self, f"_{statement.data}")(statement)
         for name, definition in self.rules.items():
+            look()
             self._check_rule(name, definition)
         for body in [*self.terminals.values(), *self.ignored]:
+            look()
             self._check_names(body, ())
 
     # -- statements -------------------------------------------------------------------------------------------------

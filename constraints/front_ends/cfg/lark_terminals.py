@@ -14,6 +14,7 @@ from ...base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError,
 from ...base.utf8 import MAX_CODE_POINT, SURROGATES, normalize
 from ...grammar.components import components, is_recursive
 from ...grammar.source import Limits
+from ...grammar.stopwatch import look
 from ..regex.charsets import ignoring_case
 from ..regex.lark_dialect import FLAGS, parse_lark_regex
 from ..regex.parser import line_and_column, syntax_error
@@ -73,6 +74,7 @@ class Terminals:
 
     def pattern(self, tree: Tree[Token]) -> Pattern:
         """The texts of an expression in which all names are terminals. Raises `ConstraintError` with the place."""
+        look()
         built: dict[int, Pattern] = {}
         nesting: dict[int, int] = {}
         for part in tree.iter_subtrees():

@@ -14,7 +14,7 @@ from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ...base.spares import Spares
 from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
-from ...grammar.stopwatch import accounted, work_on
+from ...grammar.stopwatch import accounted, held_for_a_while, work_on
 from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd
 from ...runtime.values import JsonValues, Values
@@ -167,7 +167,8 @@ class JsonSchema(FrontEnd):
             other = replace(self, schema=schema, resources=dict(self.resources))
             grammar = other.new_grammar(limits)
             lowering = other._lowering(grammar, limits, Policy(grammar, False, end - monotonic()))
-            return lowering.whole(other._root(limits, NOTHING_DROPPED)) == FAIL
+            with held_for_a_while():
+                return lowering.whole(other._root(limits, NOTHING_DROPPED)) == FAIL
         except (ConstraintError, RecursionError):
             return False
 
@@ -209,7 +210,8 @@ class JsonSchema(FrontEnd):
         grammar = self.new_grammar(limits)
         policy = Policy(grammar, True, limits.seconds, refused := list[UnsupportedKeyword]())
         try:
-            self._lowering(grammar, limits, policy).whole(self._root(limits, relaxation))
+            with held_for_a_while():
+                self._lowering(grammar, limits, policy).whole(self._root(limits, relaxation))
         except UnsupportedKeyword as error:
             if error.path is None or error.keyword not in KEYWORDS:
                 raise

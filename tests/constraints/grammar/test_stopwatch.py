@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 
 from maskwright.constraints import Compiler, ConstraintLimit, JsonSchema, Vocabulary
+from maskwright.constraints.front_ends.json_schema.documents.policy import Policy
+from maskwright.constraints.grammar.expression import EMPTY, Grammar, Kind
 from maskwright.constraints.grammar.source import Limits
 from maskwright.constraints.grammar.stopwatch import (
+    OBJECT_BYTES,
     Stopwatch,
     accounted,
     beginning,
     check_bytes,
     held_for_a_while,
     hold,
+    look,
 )
+from maskwright.constraints.runtime.garbage import collection_paused
 
+MEGABYTE = 1 << 20
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])
 
 
@@ -52,16 +62,60 @@ def test_time_that_went_before_counts() -> None:
 
 def test_bytes_are_held_until_they_are_given_back() -> None:
     hold(1 << 40)  # nothing is compiled
-    with accounted(Limits(bytes=100)):
+    with collection_paused(), accounted(Limits(bytes=100 * MEGABYTE)):
         with held_for_a_while():
-            hold(60)
+            hold(60 * MEGABYTE)
             with pytest.raises(ConstraintLimit) as caught:
-                hold(60)
-            assert (caught.value.limit, caught.value.value) == ("bytes", 100)
-        hold(60)
-        check_bytes(40)
+                hold(60 * MEGABYTE)
+            assert (caught.value.limit, caught.value.value) == ("bytes", 100 * MEGABYTE)
+        hold(60 * MEGABYTE)
+        check_bytes(39 * MEGABYTE)  # the other one is more than this test makes of objects
         with pytest.raises(ConstraintLimit):
-            check_bytes(41)
+            check_bytes(41 * MEGABYTE)
+
+
+def make_nodes(count: int) -> None:
+    grammar = Grammar()
+    for number in range(count):
+        grammar.intern((Kind.REPEAT, EMPTY, number, number))
+
+
+LOOKS: dict[str, Callable[[], None]] = {
+    "look": look, "hold": lambda: hold(0), "stopwatch": Stopwatch(Limits(), "a stage").check,
+    "policy": lambda: Policy(Grammar(), False).check_time(None), "nodes": lambda: make_nodes(1_100),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_objects_count_wherever_somebody_looks(name: str) -> None:
+    with collection_paused(), accounted(Limits(bytes=MEGABYTE)):
+        LOOKS[name]()
+        made = [(number, None) for number in range(2 * MEGABYTE // OBJECT_BYTES)]
+        with pytest.raises(ConstraintLimit) as caught:
+            LOOKS[name]()
+        assert caught.value.limit == "bytes"
+        made.clear()
+        LOOKS[name]()
+
+
+def test_compiles_of_two_threads_share_what_is_made() -> None:
+    with collection_paused(), accounted(Limits(bytes=MEGABYTE)), ThreadPoolExecutor(1) as other:
+        both = Barrier(2)
+
+        def compile_too() -> None:
+            with accounted(Limits()):
+                both.wait()
+                both.wait()
+
+        beside = other.submit(compile_too)
+        both.wait()
+        made = [(number, None) for number in range(3 * MEGABYTE // 2 // OBJECT_BYTES)]
+        look()
+        both.wait()
+        beside.result()
+        with pytest.raises(ConstraintLimit):
+            look()
+        assert made
 
 
 @pytest.mark.parametrize("num_bytes", [1 << 19, 1 << 22])

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, Constraint, ConstraintLimit, Gbnf, JsonSchema, Limits, Vocabulary
-from maskwright.constraints.runtime.constraint import FINISHED, LED_OUT, NOWHERE, as_token_ids
+from maskwright.constraints.runtime.constraint import FINISHED, NOWHERE, as_token_ids
+from maskwright.constraints.runtime.near_limits import LED_OUT
 from maskwright.constraints.token_automaton.ways_out import WaysOut, tokens_along
 from maskwright.constraints.vocabulary.shared_vocabulary import SharedVocabulary
 

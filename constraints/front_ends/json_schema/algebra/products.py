@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any, Final
 
 from ....base.errors import ConstraintLimit
-from ....grammar.stopwatch import ENTRY_BYTES, check_bytes
 from ..documents.document import Site
 from ..documents.policy import Policy
 from .atoms import literal_atoms
@@ -18,7 +17,6 @@ from .sameness import Sameness
 
 FEW: Final = 16  # alternatives not worth a search for superfluous ones
 MAX_ABSORBED: Final = 1_000  # alternatives compared with one another
-_LITERAL_BYTES: Final = 8  # of one more literal in a term
 MAX_TERMS: Final = 5_000  # alternatives of one conjunction: each anyOf beside another multiplies them
 
 
@@ -77,7 +75,6 @@ class Products:
                 continue
             out |= {each: None for more in group if not self.is_empty(each := merged(term, more))}
             check_count(len(out), where, most)
-            check_bytes(len(out) * (ENTRY_BYTES + _LITERAL_BYTES * (len(term) + len(group[0]))))
         return absorbed(list(out)) if FEW < len(out) <= MAX_ABSORBED else list(out)
 
     def is_empty(self, term: Term) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ....grammar.expression import Grammar
-from ....grammar.stopwatch import beginning, is_over, work_on
+from ....grammar.stopwatch import beginning, check_bytes, is_over, work_on
 
 MAX_APPLIED: Final = 200  # schemas that apply each other to one value, one inside another
 
@@ -27,7 +27,8 @@ class Policy:
         self._started, self._begun = beginning()
 
     def check_time(self, path: str | None) -> None:
-        """Raise `ConstraintLimit` when lowering has taken too long."""
+        """Raise `ConstraintLimit` when lowering has taken too long, or holds too much."""
+        check_bytes()
         if is_over(self._started, self._begun, self.seconds):
             raise ConstraintLimit("lowering the schema takes too long", limit="seconds", value=self.seconds, path=path)
         if path is not None:

@@ -9,7 +9,8 @@ member, the cases of this member are taken as alternatives.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ class ConditionalMembers:
         self._otherwise, self._are_placed = otherwise, are_placed
         self._levels = {member.name: level for level, member in enumerate(members)}
         self._check = check
-        self._diagrams = Diagrams(self._fact, check)
+        self._diagrams = Diagrams(partial(_level_and_truths, members, self._levels), check)  # no cycle: it is freed at once
         self._ordered: dict[tuple[int, int], Node] = {}  # of one group, by the diagram and the next member
         self._groups_known: dict[tuple[tuple[Formula, ...], int], list[Parts]] = {}
         for level in reversed(range(len(members))):  # made before what may stand before them in lists, and last ones first
@@ -76,14 +77,15 @@ class ConditionalMembers:
             raise TooLarge
         return [tuple(part for parts in choice for part in parts) for choice in product(*each)]
 
+    def give_back(self) -> None:
+        """All alternatives have been asked for."""
+        self._diagrams.give_back()
+        if self._otherwise is not None:
+            self._otherwise.give_back()
+
     def free(self, names: Iterable[str]) -> Parts:
         """Members that nothing is asked of, each a part."""
         return self._free(frozenset(map(self._levels.__getitem__, names)))
-
-    def _fact(self, fact: Has) -> tuple[int, Sequence[bool]]:
-        level = self._levels[fact.name]
-        member = self._members[level]
-        return level, [member.truth(fact, case) for case in range(-1, len(member.texts))]
 
     def _known_group(self, formulas: tuple[Formula, ...], splits: int) -> list[Parts]:
         key = formulas, splits
@@ -246,3 +248,10 @@ class ConditionalMembers:
                 parted += by_child.values()
             found[level] = parted
         return found
+
+
+def _level_and_truths(members: Sequence[Member], levels: Mapping[str, int], fact: Has) -> tuple[int, Sequence[bool]]:
+    """The level of a member, and whether a fact about it is true without it and in each of its cases."""
+    level = levels[fact.name]
+    member = members[level]
+    return level, [member.truth(fact, case) for case in range(-1, len(member.texts))]

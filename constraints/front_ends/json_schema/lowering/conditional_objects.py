@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ....grammar.member_diagrams import LAST, MemberDiagrams
-from ....grammar.stopwatch import held_for_a_while
 from ..algebra.claims import AtLeast, Claim, Conj, Formula, Has
 from ..algebra.formulas import counts, facts, given, names_of
 from ..algebra.shapes import ObjectShape
@@ -84,16 +83,16 @@ class ConditionalObjects:
         narrow += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
         members = sorted(narrow, key=lambda member: member.position)
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
-        with held_for_a_while():
-            otherwise: ConditionalMembers | None = None
-            if members != narrow:
-                otherwise = ConditionalMembers(self._grammar, build, narrow, self._check, are_placed=True)
-            told_members = ConditionalMembers(self._grammar, build, members, self._check, otherwise)
-            found = []
-            for bounds, left in ranges:
-                asked = frozenset[str]().union(*map(names_of, (*left, *required)))
-                idle = told_members.free(name for name in told if name in values and name not in asked)
-                found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
+        otherwise: ConditionalMembers | None = None
+        if members != narrow:
+            otherwise = ConditionalMembers(self._grammar, build, narrow, self._check, are_placed=True)
+        told_members = ConditionalMembers(self._grammar, build, members, self._check, otherwise)
+        found = []
+        for bounds, left in ranges:
+            asked = frozenset[str]().union(*map(names_of, (*left, *required)))
+            idle = told_members.free(name for name in told if name in values and name not in asked)
+            found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
+        told_members.give_back()
         return self._walks(found, build, bool(others) or _are_many(free))
 
     def _walks(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ....base.errors import ConstraintLimit
-from ....grammar.stopwatch import ENTRY_BYTES, hold
+from ....grammar.stopwatch import hold
 from ..algebra.claims import Formula, Has, Joined, Negated
 
 FALSE, TRUE = 0, 1
@@ -19,6 +19,7 @@ MAX_NODES = 20_000  # of the diagrams of one object
 MAX_WORK = 2_000_000  # steps to find them, half a second or less
 _PACE = 4096  # steps between two looks at the clock
 _OF_ENTRY = 4  # steps that a node, or what two make together, is counted as
+_STEP_BYTES = 64  # that are kept for a step, beside objects: an entry of a set
 
 
 class TooLarge(ConstraintLimit):
@@ -42,7 +43,7 @@ class Diagrams:
         self._joined: dict[tuple[bool, int, int], int] = {}
         self._negated: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
         self._of_formula: dict[Formula, int] = {}
-        self._work = self._looked = 0
+        self._work = self._looked = self._held = 0
         self._most_nodes, self._most_work = MAX_NODES, MAX_WORK
 
     def level(self, diagram: int) -> int:
@@ -81,9 +82,16 @@ class Diagrams:
         if self._work > self._most_work:
             raise TooLarge
         if self._work - self._looked >= _PACE:
-            hold((self._work - self._looked) * ENTRY_BYTES // _OF_ENTRY)
+            num_bytes = (self._work - self._looked) * _STEP_BYTES
+            hold(num_bytes)
+            self._held += num_bytes
             self._looked = self._work
             self._check()
+
+    def give_back(self) -> None:
+        """Hold none of it any more: nobody needs the diagrams."""
+        hold(-self._held)
+        self._held = 0
 
     def of(self, formula: Formula) -> int:
         """The diagram of a formula."""

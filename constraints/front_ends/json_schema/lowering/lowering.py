@@ -15,7 +15,6 @@ from ....base.errors import ConstraintError, ConstraintLimit
 from ....grammar.expression import FAIL, Grammar, Node, Rule
 from ....grammar.productivity import barren_rules
 from ....grammar.source import Limits
-from ....grammar.stopwatch import NODE_BYTES, check_bytes
 from ...numbers.multiples import common_step, not_multiple_node
 from ...numbers.numbers import number_node
 from ..algebra.branches import Branches
@@ -277,7 +276,6 @@ class Lowering:
         """Raise `ConstraintLimit` when nodes, bytes or time are used up. All that may grow passes here, or asks the policy."""
         if len(self._grammar) > self._limits.nodes:
             raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
-        check_bytes(NODE_BYTES * len(self._grammar))
         self._policy.check_time(conj[0].path if conj else None)
 
     # -- one alternative ----------------------------------------------------------------------------------------------

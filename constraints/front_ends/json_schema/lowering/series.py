@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
-from ....grammar.stopwatch import ENTRY_BYTES, held_for_a_while, hold
+from ....grammar.stopwatch import hold
 from ....grammar.unordered_members import bags_less
 from ..algebra.partitions import MOST_TOLD_APART, too_many
 from .covers import CoverSort, all_sorts, cover, plan, possible
@@ -28,7 +28,7 @@ TOTAL: Final = 0  # the condition in which every member counts
 MAX_REMAINDERS: Final = 20_000
 MAX_STEPS: Final = 200_000  # members behind remainders, a second or less
 _CLAUSES_OF_STEP: Final = 8  # open clauses that take as long as a step without any
-_STEP_BYTES, _BOUND_BYTES, _CLAUSE_BYTES = 64, 16, 72  # of a step, and of one more bound or clause in a remainder
+_CLAUSE_BYTES: Final = 72  # of a clause in a remainder, beside objects
 _FREE: Bounds = (0, None)
 _FEW_REMAINDERS: Final = 64  # that are told apart rather than counted side by side, as the least they take is found exactly
 
@@ -116,12 +116,14 @@ class Series:
     _covers: dict[Remainder, tuple[Node, Node] | None] = field(default_factory=dict)
     _kept: dict[Remainder, Remainder] = field(default_factory=dict)
     _num_steps: int = 0
+    _held: int = 0  # bytes
     _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
 
     def node(self) -> Node:
         """The texts behind the opening bracket, with the closing one; FAIL when no series meets the conditions."""
-        with held_for_a_while():
-            return self._node()
+        node = self._node()
+        hold(-self._held)
+        return node
 
     def _node(self) -> Node:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
@@ -194,7 +196,9 @@ class Series:
         known = self._kept.get(remainder)
         if known is None:
             known = self._kept[remainder] = remainder
-            hold(ENTRY_BYTES + _BOUND_BYTES * len(remainder.bounds) + _CLAUSE_BYTES * len(remainder.clauses))
+            num_bytes = _CLAUSE_BYTES * len(remainder.clauses)
+            hold(num_bytes)
+            self._held += num_bytes
         return known
 
     def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
@@ -204,7 +208,6 @@ class Series:
         self._num_steps += len(possible) * (1 + len(remainder.clauses) // _CLAUSES_OF_STEP)
         if self._num_steps > MAX_STEPS:
             raise _too_many(f"{self._num_steps} ways to go on with items or members", MAX_STEPS)
-        hold(_STEP_BYTES * len(possible))
         steps = ((sort, self._after(remainder, (TOTAL, *sort.effect.counts_in), sort.effect)) for sort in possible)
         return [(sort, after) for sort, after in steps if after is not None]
 
