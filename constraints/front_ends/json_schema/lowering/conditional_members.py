@@ -27,6 +27,7 @@ _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it c
 _SPLITS = 2  # members in turn whose cases are told apart
 
 _STEPS = 16  # that a node of a part is counted as
+_CASES_OF_STEP = 8  # cases of a member that are compared in one
 
 Parts = tuple[Node, ...]
 
@@ -238,6 +239,7 @@ class ConditionalMembers:
         for below in self._diagrams.nodes_of(diagram):
             level = self._diagrams.level(below)
             _, *children = self._diagrams.children(below, level, 0)
+            self._diagrams.spend(1 + len(children) // _CASES_OF_STEP)
             parted: list[list[int]] = []
             for cases in found.get(level, [list(range(len(children)))]):
                 by_child: dict[int, list[int]] = {}
