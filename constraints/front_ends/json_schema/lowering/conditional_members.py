@@ -219,10 +219,14 @@ class ConditionalMembers:
                 self._diagrams.spend(_STEPS)
                 level = levels[place]
                 children = self._diagrams.children(below, level, 1 + len(self._members[level].texts))
-                node = family(children[0], place + 1)
-                for cases in reversed(alike.get(level, [list(range(len(self._members[level].texts)))])):
+                told: dict[Node, int] = {}  # what is left behind each text: cases that are not exclusive may have the same one
+                for cases in alike.get(level, [list(range(len(children) - 1))]):
                     if cases:
-                        node = self._build.family(self._in_place(level, cases), family(children[1 + cases[0]], place + 1), node)
+                        text, left = self._in_place(level, cases), children[1 + cases[0]]
+                        told[text] = self._diagrams.any([told[text], left]) if text in told else left
+                node = family(children[0], place + 1)
+                for text, left in reversed(told.items()):
+                    node = self._build.family(text, family(left, place + 1), node)
                 known[below, place] = node
             return node
 
