@@ -205,8 +205,9 @@ def fill_counts(m: Tables, node: NodeId, measures: int) -> bool:
     if lower == EMPTY:
         found[0] = 0
     elif m.nodes[lower].kind == Kind.FAMILY:
-        below_family = least_by_count(m, lower, measures)
-        found[: below_family.size] = below_family
+        of_family = least_by_count(m, lower, measures)
+        for count in range(of_family.size):
+            found[count] = of_family[count]
     elif lower != FAIL:
         below = table_of(m, lower, measures)
         for count in range(most_members(m, lower) + 1):
@@ -246,7 +247,8 @@ def nodes_of_family(m: Tables, family: NodeId) -> NDArray[np.int32]:
     while at < count:
         if count + 2 > found.size:
             larger = np.empty(2 * found.size, np.int32)
-            larger[:count] = found[:count]
+            for k in range(count):
+                larger[k] = found[k]
             found = larger
         node = m.nodes[found[at]]
         count = with_node(found, at + 1, count, node.b)
@@ -363,12 +365,17 @@ def least_with(m: Tables, family: NodeId, member: NodeId, measures: int) -> int:
 @inner
 def least_behind_family(m: Tables, walk: NodeId, family: NodeId, member: NodeId, measures: int) -> int:
     """The least that a WALK without bounds takes behind a member of one of its FAMILYs."""
-    total, position = least_with(m, family, member, measures), position_of(m, member)
-    tally = m.nodes[walk].a
+    return plus(least_with(m, family, member, measures), least_beside(m, walk, family, position_of(m, member), measures))
+
+
+@inner
+def least_beside(m: Tables, walk: NodeId, family: NodeId, position: int, measures: int) -> int:
+    """The least that the parts of a WALK take beside one of its FAMILYs, without members before a position."""
+    total, tally = 0, m.nodes[walk].a
     while tally != FAIL:
         part = m.nodes[tally].a
         tally = m.nodes[tally].b
-        if part != family and (is_placed(m, family) or at_position(m, part, position) != family):
+        if part != family and (is_placed(m, part) or at_position(m, part, position) != family):
             total = plus(total, least_from(m, part, position, measures))
     return total
 
@@ -556,12 +563,54 @@ def open_walk(m: Tables, walk: NodeId, tail: NodeId, depth: int) -> int:
                 depth = open_member(m, walk, part, case, m.lists[case], tail, depth)
             node = m.nodes[node].c
         if m.nodes[node].kind == Kind.FAMILY:
-            found = members_of_family(m, node)
-            for k in range(found.size):
-                placed = NodeId(int(found[k]))
-                member = m.nodes[placed].a if m.nodes[placed].kind == Kind.PLACED else placed
-                depth = open_member(m, walk, node, placed, member, tail, depth)
+            depth = open_family(m, walk, node, tail, depth)
     return depth
+
+
+@inner
+def open_family(m: Tables, walk: NodeId, family: NodeId, tail: NodeId, depth: int) -> int:
+    """Put the members of a FAMILY on the work list, each followed by what is then left and `tail`. Returns the new depth."""
+    low, high = bounds_behind(m, walk)
+    if low == 0 and high < 0 and not is_placed(m, family):
+        measure_taken(m, walk, family, Measure.SIZE)
+        measure_taken(m, walk, family, Measure.COST)
+    if m.n.fault != Fault.NONE:
+        return depth
+    members = members_of_family(m, family)
+    for k in range(members.size):
+        placed = NodeId(int(members[k]))
+        member = m.nodes[placed].a if m.nodes[placed].kind == Kind.PLACED else placed
+        depth = open_member(m, walk, family, placed, member, tail, depth)
+    return depth
+
+
+@inner
+def measure_taken(m: Tables, walk: NodeId, family: NodeId, measures: int) -> None:
+    """Find the sizes, or costs, of the TAKEN nodes of all members of a FAMILY at a time; the WALK has no bounds.
+
+    `above`: the least that members take on a way through the diagram down to a node.
+    """
+    found = nodes_of_family(m, family)
+    above = np.full(found.size, INFINITE, np.int64)
+    above[0] = least_beside(m, walk, family, LAST, measures)
+    for k in range(found.size):
+        node, so_far = NodeId(int(found[k])), wide(above[k])
+        member, with_it, without = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
+        taken = intern_node(m, Kind.TAKEN, walk, family, member)
+        if m.n.fault != Fault.NONE:
+            return
+        least, known = plus(so_far, measured(m, with_it, measures)), measured(m, taken, measures)
+        least = least if known == UNKNOWN else min(known, least)
+        if measures == Measure.SIZE:
+            m.nodes[taken].size = least
+        else:
+            m.nodes[taken].cost = least
+        if with_it > EMPTY:
+            below = place_of(found, with_it)
+            above[below] = min(above[below], plus(so_far, measured(m, member, measures)))
+        if without > EMPTY:
+            below = place_of(found, without)
+            above[below] = min(above[below], so_far)
 
 
 @inner

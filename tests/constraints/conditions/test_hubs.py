@@ -44,8 +44,50 @@ def unevaluated(count: int) -> Schema:
     return {"type": "object", "allOf": [{"anyOf": each} for each in branches], "unevaluatedProperties": False}
 
 
+def by_kind(count: int, then: Callable[[int], Schema], **more: Any) -> Schema:
+    rules = [{"if": {"properties": {"kind": {"const": f"k{i}"}}}, "then": then(i)} for i in range(count)]
+    kind = {"enum": [f"k{i}" for i in range(count)]}
+    return {"type": "object", "properties": {"kind": kind}, "required": ["kind"], "allOf": rules, **more}
+
+
+def shapes_of_one_member(count: int) -> Schema:
+    """What a kind decides is the value of a member that is declared for all."""
+    schema = by_kind(count, lambda i: {"properties": {"data": {"properties": {f"x{i}": NUMBER}, "required": [f"x{i}"]}}})
+    schema["properties"]["data"] = {"type": "object"}
+    return schema
+
+
+def unevaluated_by_kind(count: int) -> Schema:
+    return by_kind(count, lambda i: {"properties": {f"a{i}": NUMBER}}, unevaluatedProperties=False)
+
+
+def names_by_kind(count: int) -> Schema:
+    return by_kind(count, lambda i: {"patternProperties": {f"^a{i}_": NUMBER}})
+
+
+def closed_by_kind(count: int) -> Schema:
+    return by_kind(count, lambda i: {"properties": {"kind": True, f"a{i}": NUMBER}, "additionalProperties": False})
+
+
+def two_kinds(count: int) -> Schema:
+    """Two members decide together."""
+    both = [({"const": f"k{i // 10}"}, {"const": f"s{i % 10}"}) for i in range(count)]
+    rules = [
+        {"if": {"properties": {"kind": kind, "sub": sub}}, "then": {"properties": {f"a{i}": NUMBER}, "required": [f"a{i}"]}}
+        for i, (kind, sub) in enumerate(both)
+    ]
+    listed = {name: {"enum": [f"{name[0]}{i}" for i in range(10)]} for name in ("kind", "sub")}
+    return {"type": "object", "properties": listed, "required": ["kind", "sub"], "allOf": rules}
+
+
+MANY = [
+    kinds, lambda n: kinds(n, required=False), independent, unevaluated, shapes_of_one_member, unevaluated_by_kind, names_by_kind,
+    closed_by_kind, two_kinds,
+]  # fmt: skip
+
+
 @order
-@pytest.mark.parametrize("make", [kinds, lambda n: kinds(n, required=False), independent, unevaluated])
+@pytest.mark.parametrize("make", MANY)
 def test_a_hundred_cost_their_sum(make: Callable[[int], Schema], order: str) -> None:
     source, limits = JsonSchema(make(100), property_order=order), Limits()
     grammar = source.new_grammar(limits)

@@ -11,12 +11,16 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import JsonSchema
-from maskwright.constraints.front_ends.json_schema.algebra.claims import Has
-from maskwright.constraints.front_ends.json_schema.algebra.formulas import any_of
+from maskwright.constraints.front_ends.json_schema.algebra.claims import Conj, Equals, Has
+from maskwright.constraints.front_ends.json_schema.algebra.formulas import any_of, negation
+from maskwright.constraints.front_ends.json_schema.lowering.conditional_members import ConditionalMembers, Member
 from maskwright.constraints.front_ends.json_schema.lowering.member_order import in_narrow_order
+from maskwright.constraints.grammar.expression import EMPTY, Grammar, Node
+from maskwright.constraints.grammar.member_diagrams import LAST, MemberDiagrams
 from maskwright.constraints.grammar.source import Limits
 
 from ..json_schema.test_conditions import COMPILER, Schema, closed, walk
+from ..uniqueness.test_seen_values import Written
 
 Edges = list[tuple[int, int]]
 
@@ -72,6 +76,22 @@ def test_all_sets_of_members(shape: Callable[[int], Edges], seed: int) -> None:
         assert constraint.accepts(json.dumps(value, separators=(",", ":"))) == validator.is_valid(value), (schema, value)
     for each in range(3):
         assert validator.is_valid(json.loads(walk(constraint, Random(each))))
+
+
+def test_cases_with_the_same_text_are_one_member() -> None:
+    """A value that may be taken for one that satisfies something, and for one that need not."""
+    some: Conj = (Equals("1", 1, "#"),)
+
+    def build(grammar: Grammar) -> Node:
+        diagrams = MemberDiagrams(grammar, grammar.literal(","), EMPTY)
+        a, b = map(grammar.literal, "ab")
+        told = Member("a", LAST, (a, a), ({some: True}, {some: False}), a)
+        members = ConditionalMembers(grammar, diagrams, [told, Member("b", LAST, (b,), ({},), b)], lambda: None)
+        ((part,),) = members.alternatives([any_of((negation(Has("a", some)), Has("b", ())))])
+        return diagrams.walk([part], 0, None)
+
+    constraint = COMPILER.compile(Written(build))
+    assert [text for text in ("a", "b", "a,b", "b,a", "a,a") if constraint.accepts(text)] == ["a", "b", "a,b", "b,a"]
 
 
 def test_an_order_has_each_name_once_and_neighbours_near() -> None:

@@ -150,7 +150,8 @@ class Hub:
         ways: list[tuple[States, Term]] = [(_ANY, ())]
         for literal in term:
             told = self._told(literal)
-            ways = [(states.both(some), (*rest, *more)) for states, rest in ways for some, more in told]
+            joined = ((states.both(some), (*rest, *more)) for states, rest in ways for some, more in told)
+            ways = [(states, rest) for states, rest in joined if states.others or states.listed]
         return ways
 
     def _told(self, literal: Literal) -> list[tuple[States, Term]]:

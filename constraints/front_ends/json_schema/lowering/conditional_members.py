@@ -28,6 +28,7 @@ _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it c
 _SPLITS = 2  # members in turn whose cases are told apart
 
 _STEPS = 16  # that a node of a part is counted as
+_CASES_OF_STEP = 8  # cases of a member that are compared in one
 
 Parts = tuple[Node, ...]
 
@@ -220,10 +221,14 @@ class ConditionalMembers:
                 self._diagrams.spend(_STEPS)
                 level = levels[place]
                 children = self._diagrams.children(below, level, 1 + len(self._members[level].texts))
-                node = family(children[0], place + 1)
-                for cases in reversed(alike.get(level, [list(range(len(self._members[level].texts)))])):
+                told: dict[Node, int] = {}  # what is left behind each text: cases that are not exclusive may have the same one
+                for cases in alike.get(level, [list(range(len(children) - 1))]):
                     if cases:
-                        node = self._build.family(self._in_place(level, cases), family(children[1 + cases[0]], place + 1), node)
+                        text, left = self._in_place(level, cases), children[1 + cases[0]]
+                        told[text] = self._diagrams.any([told[text], left]) if text in told else left
+                node = family(children[0], place + 1)
+                for text, left in reversed(told.items()):
+                    node = self._build.family(text, family(left, place + 1), node)
                 known[below, place] = node
             return node
 
@@ -240,6 +245,7 @@ class ConditionalMembers:
         for below in self._diagrams.nodes_of(diagram):
             level = self._diagrams.level(below)
             _, *children = self._diagrams.children(below, level, 0)
+            self._diagrams.spend(1 + len(children) // _CASES_OF_STEP)
             parted: list[list[int]] = []
             for cases in found.get(level, [list(range(len(children)))]):
                 by_child: dict[int, list[int]] = {}
