@@ -15,8 +15,8 @@ from .expression import Grammar, Node
 class Limits:
     """Everything that can grow, with a name. Reaching one raises `ConstraintLimit` with that name.
 
-    `seconds` and `bytes` may be exceeded by a tenth, and bytes by some 16 MB more: what constraints share is kept by the process, and
-    tables are touched page by page. What the source itself takes as Python's objects does not count, as it is there before.
+    `seconds` and `bytes` may be exceeded by a tenth, and bytes by some 16 MB more: what constraints share is kept by the process,
+    and tables are touched page by page. What the source itself takes as Python's objects does not count, as it is there before.
     """
 
     seconds: float = 10.0  # of processor time, compiling one constraint

@@ -22,7 +22,8 @@ from ..base.errors import ConstraintLimit
 
 NODE_BYTES: Final = 100  # of one expression, beside the objects by which it is found again
 OBJECT_BYTES: Final = 250  # of one of Python's objects, with its entry in a dictionary and the numbers and texts that it holds
-_SECONDS_OF_OBJECT, _SECONDS_OF_BYTE = 3e-7, 1.5e-9  # to give back an object, and what is held beside objects
+_SECONDS_OF_OBJECT: Final = 3e-7  # to give it back
+_SECONDS_OF_BYTE: Final = 1.5e-9  # the same for what is held beside objects
 
 
 class Spending(Protocol):
