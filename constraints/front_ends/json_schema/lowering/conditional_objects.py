@@ -83,11 +83,13 @@ class ConditionalObjects:
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
         told_members = ConditionalMembers(self._grammar, build, members, partial(self._together, values), self._check)
         found = []
-        for bounds, left in ranges:
-            asked = frozenset[str]().union(*map(names_of, (*left, *required)))
-            idle = told_members.free(name for name in told if name in values and name not in asked)
-            found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
-        told_members.give_back()
+        try:
+            for bounds, left in ranges:
+                asked = frozenset[str]().union(*map(names_of, (*left, *required)))
+                idle = told_members.free(name for name in told if name in values and name not in asked)
+                found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
+        finally:
+            told_members.give_back()
         is_remembered = bool(others) or _are_many(free) or told_members.is_remembered
         return self._walks(found, build, is_remembered)
 
