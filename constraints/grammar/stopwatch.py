@@ -126,10 +126,11 @@ def hold(num_bytes: int) -> None:
     """Hold so many bytes more, beside objects; or fewer, where it is negative. Raises `ConstraintLimit` where a compile is under way
     and more are too many."""
     account = _open_account()
-    if account is not None:
-        if num_bytes >= 0:
-            account.check_bytes(num_bytes)
-        account.held += num_bytes
+    if account is None:
+        return
+    if num_bytes >= 0:
+        account.check_bytes(num_bytes)
+    account.held += num_bytes
 
 
 def check_bytes(num_bytes: int = 0) -> None:
