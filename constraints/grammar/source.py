@@ -24,7 +24,7 @@ class Limits:
     source_bytes: int = 20_000_000  # text of a schema, grammar or pattern
     pattern_characters: int = 50_000  # text of one regular expression
     nodes: int = 4_000_000  # expressions of one grammar, dynamic ones included
-    states: int = 1_000_000  # automaton states of one constraint; where few are left, texts are ended, with 20,000 or a quarter more
+    states: int = 1_000_000  # automaton states of one constraint; where few are left, texts are ended, in 20,000 or a quarter more
     row_bytes: int = 256 << 20  # mask rows of one constraint; beyond, they are dropped and computed anew
     nesting: int = 200  # depth of a schema, grammar or pattern as written
     repetition: int = 1_000_000  # a counter's bound; of what a JSON Schema counts, its lower bound
