@@ -123,8 +123,8 @@ class held_for_a_while:
 
 
 def hold(num_bytes: int) -> None:
-    """Hold so many bytes more, beside objects, or fewer where it is negative. Raises `ConstraintLimit` where a compile is under way and
-    they are too many."""
+    """Hold so many bytes more, beside objects, or fewer where it is negative. Raises `ConstraintLimit` where a compile is under way
+    and they are too many."""
     account = _open_account()
     if account is None:
         return
