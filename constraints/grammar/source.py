@@ -13,14 +13,18 @@ from .expression import Grammar, Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Everything that can grow, with a name. Reaching one raises `ConstraintLimit` with that name."""
+    """Everything that can grow, with a name. Reaching one raises `ConstraintLimit` with that name.
+
+    `seconds` and `bytes` may be exceeded by a tenth, and bytes by some 16 MB more: what constraints share is kept by the process,
+    and tables are touched page by page. What the source itself takes as Python's objects does not count, as it is there before.
+    """
 
     seconds: float = 10.0  # of processor time, compiling one constraint
-    bytes: int = 512 << 20  # that compiling one constraint may hold, by an estimate
+    bytes: int = 512 << 20  # that compiling one constraint may hold, by a count that is rather too high: see stopwatch.py
     source_bytes: int = 20_000_000  # text of a schema, grammar or pattern
     pattern_characters: int = 50_000  # text of one regular expression
     nodes: int = 4_000_000  # expressions of one grammar, dynamic ones included
-    states: int = 1_000_000  # automaton states of one constraint; where few are left, texts are brought to their end
+    states: int = 1_000_000  # automaton states of one constraint; where few are left, texts are ended, in 20,000 or a quarter more
     row_bytes: int = 256 << 20  # mask rows of one constraint; beyond, they are dropped and computed anew
     nesting: int = 200  # depth of a schema, grammar or pattern as written
     repetition: int = 1_000_000  # a counter's bound; of what a JSON Schema counts, its lower bound

@@ -22,7 +22,8 @@ from ..base.errors import ConstraintLimit
 
 NODE_BYTES: Final = 100  # of one expression, beside the objects by which it is found again
 OBJECT_BYTES: Final = 250  # of one of Python's objects, with its entry in a dictionary and the numbers and texts that it holds
-_SECONDS_OF_OBJECT, _SECONDS_OF_BYTE = 3e-7, 1.5e-9  # to give back an object, and what is held beside objects
+_SECONDS_OF_OBJECT: Final = 3e-7  # to give it back
+_SECONDS_OF_BYTE: Final = 1.5e-9  # the same for what is held beside objects
 
 
 class Spending(Protocol):
@@ -40,9 +41,14 @@ class Account:
 
     def __init__(self, limits: Spending) -> None:
         self.limits, self.held = limits, 0  # bytes beside objects
-        self._objects = _num_objects()  # that there were before
+        self._count, self._compiled = gc.get_count()[0], objects_made()  # of objects that there were before
         self.path: str | None = None  # of the part of the source that is worked on
         self.started, self.begun = worked(), time.monotonic()
+
+    @property
+    def num_objects(self) -> int:
+        """Objects that were made since, and are there."""
+        return max(gc.get_count()[0] - self._count - (objects_made() - self._compiled), 0)  # without those of compiling loops
 
     def check_time(self) -> None:
         """Raises `ConstraintLimit` when the time is over."""
@@ -52,8 +58,10 @@ class Account:
     def check_bytes(self, num_bytes: int) -> None:
         """Raises `ConstraintLimit` where so many bytes beside those that are held are too many. Objects that were made since are
         shared among the compiles that are under way: nobody knows whose they are."""
-        objects = max(_num_objects() - self._objects, 0) // max(len(_accounts), 1)
-        if self.held + OBJECT_BYTES * objects + num_bytes > self.limits.bytes:
+        held = self.held + num_bytes
+        if held + OBJECT_BYTES * max(gc.get_count()[0] - self._count, 0) <= self.limits.bytes:  # mostly, and found out quickly
+            return
+        if held + OBJECT_BYTES * (self.num_objects // max(len(_accounts), 1)) > self.limits.bytes:
             raise ConstraintLimit(
                 "compiling it takes too much memory", limit="bytes", value=self.limits.bytes,
                 instead="fewer conditions that hold at the same time, or smaller counts; or raise limits.bytes",
@@ -115,11 +123,14 @@ class held_for_a_while:
 
 
 def hold(num_bytes: int) -> None:
-    """Hold so many bytes more, beside objects. Raises `ConstraintLimit` where a compile is under way and they are too many."""
+    """Hold so many bytes more, beside objects, or fewer where it is negative. Raises `ConstraintLimit` where a compile is under way
+    and they are too many."""
     account = _open_account()
-    if account is not None:
+    if account is None:
+        return
+    if num_bytes >= 0:
         account.check_bytes(num_bytes)
-        account.held += num_bytes
+    account.held += num_bytes
 
 
 def check_bytes(num_bytes: int = 0) -> None:
@@ -156,17 +167,13 @@ def is_over(started: float, begun: float, seconds: float) -> bool:
     if elapsed < seconds / 8:  # by then there are not so many objects that giving them back takes the rest
         return False
     account = _open_account()
-    left = seconds - _SECONDS_OF_OBJECT * gc.get_count()[0]  # objects made, as nothing is collected meanwhile
-    if account is not None:
-        left -= _SECONDS_OF_BYTE * account.held
+    if account is None:
+        left = seconds - _SECONDS_OF_OBJECT * gc.get_count()[0]
+    else:
+        left = seconds - _SECONDS_OF_OBJECT * account.num_objects - _SECONDS_OF_BYTE * account.held
     if elapsed < left:
         return False  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
     return worked() - started > left
-
-
-def _num_objects() -> int:
-    """Objects that Python has made and not freed since it last collected any, without those of compiling loops."""
-    return gc.get_count()[0] - objects_made()
 
 
 def _open_account() -> Account | None:

@@ -88,11 +88,13 @@ class ConditionalObjects:
             otherwise = ConditionalMembers(self._grammar, build, narrow, self._check, are_placed=True)
         told_members = ConditionalMembers(self._grammar, build, members, self._check, otherwise)
         found = []
-        for bounds, left in ranges:
-            asked = frozenset[str]().union(*map(names_of, (*left, *required)))
-            idle = told_members.free(name for name in told if name in values and name not in asked)
-            found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
-        told_members.give_back()
+        try:
+            for bounds, left in ranges:
+                asked = frozenset[str]().union(*map(names_of, (*left, *required)))
+                idle = told_members.free(name for name in told if name in values and name not in asked)
+                found += [(*bounds, [*parts, *idle, *own]) for own in told_members.alternatives([*left, *required])]
+        finally:
+            told_members.give_back()
         return self._walks(found, build, bool(others) or _are_many(free))
 
     def _walks(

@@ -121,9 +121,10 @@ class Series:
 
     def node(self) -> Node:
         """The texts behind the opening bracket, with the closing one; FAIL when no series meets the conditions."""
-        node = self._node()
-        hold(-self._held)
-        return node
+        try:
+            return self._node()
+        finally:
+            hold(-self._held)
 
     def _node(self) -> Node:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
