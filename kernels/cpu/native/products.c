@@ -37,6 +37,7 @@ static const InstructionSet *found(const char *name) {
   if ((any || strcmp(name, "avx512bf16") == 0) && has_pairs) {
     if (with_pairs.attend == NULL) { /* once: others may use it already */
       with_pairs = maskwright_avx512;
+      with_pairs.multiply_floats = maskwright_multiply_looked_up;
       with_pairs.attend = maskwright_attend_pairs;
     }
     return &with_pairs;
