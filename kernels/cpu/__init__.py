@@ -6,7 +6,7 @@ activations as they are. Matrices of codes with scales beside them are either (`
 
     native/    C: `kernel.h` has the products, `between.h` and `attention.h` what lies between them, `pick.h` draws, each
                written once; simd_*.h what an instruction set calls its instructions (AVX-512 with VNNI, AVX2, NEON);
-               `avx512_bf16.c` attention to 8 bits where a processor multiplies bfloat16; `products.c`, `between.c`, `pick.c`
+               `avx512_bf16.c` numbers of 8 bits where a processor has tables for them; `products.c`, `between.c`, `pick.c`
                and `decoder.c` what is called from here; `threads.c` the pool
     codes.py   which matrices of codes are multiplied here, and how C finds their scales
     between.py norms, turned heads, attention, gates

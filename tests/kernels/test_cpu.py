@@ -20,7 +20,7 @@ from maskwright.kernels.quantized import BLOCK_TYPES, Packed, reference
 
 needs_library = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2 or DotProd")
 COLUMNS = 512
-INSTRUCTIONS = ("avx512", "avx2", "neon")
+INSTRUCTIONS = ("avx512bf16", "avx512", "avx2", "neon")
 
 
 @pytest.fixture(params=INSTRUCTIONS)

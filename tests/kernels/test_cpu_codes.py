@@ -109,6 +109,18 @@ def test_scales_may_be_powers_of_two(name: str, instructions: str) -> None:
 
 
 @needs_library
+@pytest.mark.parametrize("columns", [48, 64, 112, 176])
+def test_small_floats_of_any_width_are_the_twins_and_nothing_is_read_behind_them(columns: int, instructions: str) -> None:
+    codes = torch.from_numpy(np.random.default_rng(0).integers(0, 127, (7, columns), dtype=np.uint8))
+    scales, x = torch.rand(7, -(-columns // 64)), activations(6, COLUMNS)[:, :columns]
+    matrix = Scaled(CODE_TYPES["float8"], at_the_end_of_memory(codes), scales, columns, (1, 64))
+    values = values_of("float8", torch.device("cpu"))[codes.long()].numpy()
+    numbers = twin.Codes(values, scales.numpy(), np.zeros(scales.shape, np.int64), 64)
+    for some in (x[:1], x):
+        assert same(cpu.Product([matrix])(some), twin.multiply_codes(some.numpy(), numbers))
+
+
+@needs_library
 @pytest.mark.parametrize("columns", [32, 64, 96, 160])
 @pytest.mark.parametrize("name", [name for name in NAMES if CODE_TYPES[name].bits < 8])
 def test_nothing_is_read_behind_codes_that_share_bytes(name: str, columns: int, instructions: str) -> None:

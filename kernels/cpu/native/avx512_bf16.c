@@ -1,4 +1,7 @@
-/* Attention to keys and values of 8 bits by products of pairs of bfloat16 (AVX512-BF16). Numbers of e4m3 are numbers of bfloat16, too, and are looked up as
+/* What is faster with numbers of 8 bits where a processor looks bytes up in tables of 128 (AVX512-VBMI) and multiplies bfloat16 (AVX512-BF16). Products with
+   matrices of such numbers have the same bits as elsewhere.
+
+   Attention to keys and values of 8 bits is computed by products of pairs of bfloat16. Numbers of e4m3 are numbers of bfloat16, too, and are looked up as
    such: five instructions for sixty-four of them, in place of the thirty-two that make them float32.
 
    Queries and weights are rounded to bfloat16 for it, each by 2^-9 of its size at most, an eighth of what keys and values were rounded by. Weights are summed
@@ -15,23 +18,6 @@
 #endif
 
 #include "simd_avx512.h"
-#include "kernel.h"
-#include "between.h"
-#include "attention.h"
-
-#define CHUNK 64  /* numbers of a key or a value that are read at once */
-#define VECTORS 8 /* of sums of values that stay in registers, for two heads; half as many for more */
-#define NEAR 4    /* tokens whose keys are read side by side: memory is read almost in the order in which it lies */
-
-/* Add products of pairs: both of a lane, the upper one first. */
-INLINE Floats dot_pairs(Floats sum, Ints a, Ints b) { return (Floats)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b); }
-
-/* Thirty-two numbers as bfloat16, the first two in lane 0. */
-INLINE Ints rounded_pairs(Floats first, Floats second) { return (Ints)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first); }
-
-INLINE Floats eights(const float *low, const float *high) {
-  return (Floats)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(low)), _mm256_loadu_ps(high), 1);
-}
 
 /* The upper two bytes of e4m3, divided by 256, as float32, whose lower ones are 0: bfloat16. */
 static const uint8_t UPPER[128] = {
@@ -56,6 +42,40 @@ INLINE void looked_up_pairs(__m512i codes, Ints *out) {
   const __m512i lower = upto_128(LOWER, codes), upper = _mm512_ternarylogic_epi32(upto_128(UPPER, codes), codes, _mm512_set1_epi8(-128), 0xF8); /* a | b & c */
   out[0] = (Ints)_mm512_unpacklo_epi8(lower, upper);
   out[1] = (Ints)_mm512_unpackhi_epi8(lower, upper);
+}
+
+/* The same as float32, in their order. */
+#define HAS_TABLES
+INLINE void float8_looked_up(const uint8_t *p, Floats *out) {
+#define OF_LANE(i) i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 32, i + 48, i + 33, i + 49, i + 34, i + 50, i + 35, i + 51
+  static const uint8_t order[64] = {OF_LANE(0), OF_LANE(4), OF_LANE(8), OF_LANE(12)}; /* from which pairs, and then even and odd numbers, are taken */
+#undef OF_LANE
+  const __m512i odd = _mm512_set1_epi32((int32_t)0xFFFF0000);
+  Ints pairs[2];
+  looked_up_pairs(_mm512_permutexvar_epi8(_mm512_loadu_si512(order), _mm512_loadu_si512(p)), pairs);
+  UNROLLED
+  for (int i = 0; i < 2; i++) {
+    out[2 * i] = (Floats)_mm512_slli_epi32((__m512i)pairs[i], 16);
+    out[2 * i + 1] = (Floats)_mm512_and_si512((__m512i)pairs[i], odd);
+  }
+}
+
+#include "kernel.h"
+#include "between.h"
+#include "attention.h"
+
+#define CHUNK 64  /* numbers of a key or a value that are read at once */
+#define VECTORS 8 /* of sums of values that stay in registers, for two heads; half as many for more */
+#define NEAR 4    /* tokens whose keys are read side by side: memory is read almost in the order in which it lies */
+
+/* Add products of pairs: both of a lane, the upper one first. */
+INLINE Floats dot_pairs(Floats sum, Ints a, Ints b) { return (Floats)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b); }
+
+/* Thirty-two numbers as bfloat16, the first two in lane 0. */
+INLINE Ints rounded_pairs(Floats first, Floats second) { return (Ints)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first); }
+
+INLINE Floats eights(const float *low, const float *high) {
+  return (Floats)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(low)), _mm256_loadu_ps(high), 1);
 }
 
 /* A chunk of the values of two tokens, side by side in each lane; for the order see `finish_values`. */
@@ -239,6 +259,15 @@ INLINE void attend_in_pairs(
   }
   add_all(&piece, weights, out);
   for (int64_t head = 0; head < num_heads; head++) finish_values(width, out + head * stride + 2);
+}
+
+/* See InstructionSet.multiply_floats. */
+void maskwright_multiply_looked_up(const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output) {
+  if (matrix->type == FLOAT8 && num_rows <= TILE) {
+    multiply_float_type(FLOAT8, matrix, first, count, x, stride, num_rows, output);
+  } else {
+    maskwright_avx512.multiply_floats(matrix, first, count, x, stride, num_rows, output);
+  }
 }
 
 /* See InstructionSet.attend. */

@@ -624,6 +624,12 @@ INLINE float total(const Floats *partial) {
   return lanes_added(sums[0]);
 }
 
+/* Returns the column with which the next group begins. */
+INLINE int64_t read_scales(const Matrix *matrix, int64_t first, int rows, int64_t column, Floats *scales) {
+  for (int r = 0; r < rows; r++) scales[r] = scale_of_row(matrix, first + r, column);
+  return column + matrix->group;
+}
+
 /* `rows` rows of the matrix from `first` on, which lie at `data`, times `tile` rows of x. */
 INLINE void multiply_tile(
     int type, int rows, int tile, const uint8_t *data, const Matrix *matrix, int64_t first, const float *x, int64_t stride, float (*out)[ROWS]) {
@@ -640,11 +646,26 @@ INLINE void multiply_tile(
     }
   }
   int64_t column = 0;
-  for (; column + 16 <= matrix->num_columns; column += 16) {
-    if (type == FLOAT8 && column == next) {
-      for (int r = 0; r < rows; r++) scales[r] = scale_of_row(matrix, first + r, column);
-      next += matrix->group;
+#if defined(HAS_TABLES) /* the same sums, of 64 columns at a time */
+  for (; type == FLOAT8 && matrix->group % 64 == 0 && column + 64 <= matrix->num_columns; column += 64) {
+    if (column == next) next = read_scales(matrix, first, rows, column, scales);
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+      Floats weights[4];
+      __builtin_prefetch(data + AHEAD * rows * matrix->row_bytes + rows * column + 64 * r, 0, 3);
+      float8_looked_up(data + r * matrix->row_bytes + column, weights);
+      UNROLLED
+      for (int part = 0; part < 4; part++) {
+        UNROLLED
+        for (int i = 0; i < tile; i++) {
+          sums[r][i][0] = fused(weights[part] * scales[r], some_floats(F32, (const uint8_t *)(x + i * stride + column + 16 * part)), sums[r][i][0]);
+        }
+      }
     }
+  }
+#endif
+  for (; column + 16 <= matrix->num_columns; column += 16) {
+    if (type == FLOAT8 && column == next) next = read_scales(matrix, first, rows, column, scales);
     for (int at = 0; at < rows * width * 16; at += 64) __builtin_prefetch(data + AHEAD * rows * matrix->row_bytes + rows * width * column + at, 0, 3);
     UNROLLED
     for (int p = 0; p < PARTIAL; p++) {

@@ -35,8 +35,11 @@ static const InstructionSet *found(const char *name) {
   static InstructionSet with_pairs;
   int has_pairs = has_avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vbmi");
   if ((any || strcmp(name, "avx512bf16") == 0) && has_pairs) {
-    with_pairs = maskwright_avx512;
-    with_pairs.attend = maskwright_attend_pairs;
+    if (with_pairs.attend == NULL) { /* once: others may use it already */
+      with_pairs = maskwright_avx512;
+      with_pairs.multiply_floats = maskwright_multiply_looked_up;
+      with_pairs.attend = maskwright_attend_pairs;
+    }
     return &with_pairs;
   }
 #endif

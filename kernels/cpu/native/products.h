@@ -170,10 +170,11 @@ typedef struct {
 
 extern const InstructionSet maskwright_avx512, maskwright_avx2, maskwright_neon;
 
-/* Attention by products of pairs of bfloat16, where the compiler knows these instructions; see avx512_bf16.c. */
+/* What avx512_bf16.c has, where the compiler knows these instructions. */
 #if defined(__x86_64__) && defined(__has_include)
 #if __has_include(<avx512bf16intrin.h>)
 #define HAS_PAIRS
+void maskwright_multiply_looked_up(const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output);
 void maskwright_attend_pairs(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t end, float (*weights)[PIECE], float *out);
 #endif
 #endif
