@@ -149,6 +149,7 @@ def layout_flags() -> list[str]:
     if os.name != "posix":
         return []
     RARELY_CALLED.write_text(
+        "struct _object;\n"
         "__attribute__((cold)) void CPy_AddTraceback(const char *, const char *, int, struct _object *);\n"
         "__attribute__((cold)) void CPy_TypeErrorTraceback("
         "const char *, const char *, int, struct _object *, const char *, struct _object *);\n"
