@@ -140,8 +140,8 @@ def native_modules() -> list[Extension]:
 
 
 def layout_flags() -> list[str]:
-    """What makes the compiler lay machine code out for caches that hold none of it, as a compile mostly finds them: it takes a
-    twelfth less time then.
+    """What makes the compiler lay machine code out for caches that hold none of it, as a compile mostly finds them: a constraint
+    takes a twentieth less time then.
 
     Modules call each other directly, and not through a table, as nothing else calls them; and what is done where something was
     raised, a quarter of all code, lies apart from the rest.
