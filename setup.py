@@ -134,8 +134,9 @@ def native_modules() -> list[Extension]:
         debug_level="0",
         multi_file=True,  # compiled at once
     )
-    for extension in extensions:
-        extension.extra_compile_args += layout_flags()
+    flags = layout_flags()
+    for extension in extensions:  # all of them hold one list
+        extension.extra_compile_args = [*extension.extra_compile_args, *flags]
     return extensions
 
 
