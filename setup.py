@@ -33,7 +33,14 @@ ROOT = Path(__file__).parent
 STAGE = ROOT / "build" / "native"  # the package as it is imported: mypyc takes the names of modules from their folders
 EDITABLE = ROOT / "build" / "machine_code" / str(sys.implementation.cache_tag)  # as constraints/machine_code.py looks for it
 LOOPS = ROOT / "build" / "loops"  # object code of entry points, and a table of them
-RARELY_CALLED = ROOT / "build" / "rarely_called.h"  # included in all C that mypyc writes
+# Functions of mypyc that are called where something was raised, as its CPy.h declares them; included in all C that it writes.
+RARELY_CALLED = """\
+struct _object;
+#define MASKWRIGHT_RARE __attribute__((cold)) void
+MASKWRIGHT_RARE CPy_AddTraceback(const char *, const char *, int, struct _object *);
+MASKWRIGHT_RARE CPy_TypeErrorTraceback(const char *, const char *, int, struct _object *, const char *, struct _object *);
+MASKWRIGHT_RARE CPy_TypeError(const char *, struct _object *);
+"""
 MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 
 # The rooms of constraints/ whose modules become machine code, but for those that stay Python. All recursion in these is bounded
@@ -149,14 +156,9 @@ def layout_flags() -> list[str]:
     """
     if os.name != "posix":
         return []
-    RARELY_CALLED.write_text(
-        "struct _object;\n"
-        "__attribute__((cold)) void CPy_AddTraceback(const char *, const char *, int, struct _object *);\n"
-        "__attribute__((cold)) void CPy_TypeErrorTraceback("
-        "const char *, const char *, int, struct _object *, const char *, struct _object *);\n"
-        "__attribute__((cold)) void CPy_TypeError(const char *, struct _object *);\n"
-    )
-    return ["-fvisibility=hidden", "-fno-plt", "-include", str(RARELY_CALLED.relative_to(ROOT))]
+    header = ROOT / "build" / "rarely_called.h"
+    header.write_text(RARELY_CALLED)
+    return ["-fvisibility=hidden", "-fno-plt", "-include", str(header.relative_to(ROOT))]
 
 
 def products() -> Extension:
