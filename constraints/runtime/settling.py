@@ -19,7 +19,7 @@ from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
 from ..grammar.stopwatch import look
 from ..token_automaton.token_automaton import TokenAutomaton
-from .constraint import as_token_ids
+from .constraint import token_ids
 
 _TOKENS = 32  # that are drawn
 SHARE = 0.004  # of the states of a constraint: what a token of one part may add
@@ -33,11 +33,11 @@ def settle(automaton: TokenAutomaton) -> None:
         start = state = automaton.start_of(node)
         draw = random.Random(node)
         for _ in range(_TOKENS if start != DEAD else 0):
-            allowed = list(as_token_ids(automaton.row(state)))
+            allowed = token_ids(automaton.row(state))
             look()
             if automaton.num_states > most:
                 raise _too_hard(path, keywords, automaton.limits.states)
-            state = automaton.advance_one(state, draw.choice(allowed)) if allowed else DEAD
+            state = automaton.advance_one(state, int(allowed[draw.randrange(allowed.size)])) if allowed.size else DEAD
             if state == DEAD:  # behind the end of a text another one begins
                 state = start
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -44,6 +45,19 @@ def test_every_module_that_is_named_exists() -> None:
     assert not [str(file) for file in files if not file.is_file()]
     assert not [name for name in script.STAYS_PYTHON if not (ROOT / "constraints" / f"{name}.py").is_file()]
     assert not set(script.STAYS_PYTHON) & set(script.native_names())
+
+
+def test_what_is_called_rarely_is_declared_as_mypyc_does() -> None:
+    """Else the compiler finds two declarations that differ, or one of a function that nobody calls any more."""
+    mypyc = pytest.importorskip("mypyc")
+    theirs = " ".join((Path(mypyc.__file__).parent / "lib-rt" / "CPy.h").read_text().split())
+    ours = setup_script().RARELY_CALLED.splitlines()[2:]
+    assert len(ours) == 3
+    for line in ours:
+        declaration = line.replace("MASKWRIGHT_RARE", "void").removesuffix(");").replace("struct _object", "PyObject")
+        name, parameters = declaration.split("(")
+        pattern = r"\s*\w*,\s*".join(map(re.escape, parameters.split(", ")))
+        assert re.search(rf"{re.escape(name)}\({pattern}\s*\w*\);", theirs), line
 
 
 def test_every_folder_with_python_files_ships() -> None:

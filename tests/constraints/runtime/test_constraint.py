@@ -22,7 +22,7 @@ from maskwright.constraints import (
     UnsupportedKeyword,
     Vocabulary,
 )
-from maskwright.constraints.runtime.constraint import FINISHED, State, as_token_ids
+from maskwright.constraints.runtime.constraint import FINISHED, State, as_token_ids, token_ids
 from maskwright.constraints.vocabulary.shared_vocabulary import SharedVocabulary
 
 from ..grammar.growing import unchecked
@@ -216,6 +216,13 @@ def test_masks_are_read_only_and_their_size_is_checked() -> None:
         constraint.mask(constraint.start())[0] = 1
     with pytest.raises(ValueError, match="shape"):
         constraint.fill_masks([constraint.start()], np.zeros((2, 3), np.uint32))
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=4))
+def test_token_ids_are_the_bits_of_a_mask(words: list[int]) -> None:
+    mask = np.array(words, np.uint32)
+    ids = [bit for bit in range(32 * len(words)) if words[bit // 32] >> bit % 32 & 1]
+    assert as_token_ids(mask) == ids == token_ids(mask).tolist()
 
 
 def test_a_byte_the_vocabulary_lacks_is_named() -> None:
