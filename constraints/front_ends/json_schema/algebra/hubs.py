@@ -239,7 +239,8 @@ def _distinct(terms: Iterable[Term]) -> list[Term]:
 
 def hub_of(groups: Sequence[list[Term]], decided: frozenset[str]) -> Hub | None:
     """The member that most groups speak of by its values, and none of those decided; None where these groups are few."""
-    count = Counter(name for group in groups for name in {name for term in group for name in _names(term)} - decided)
+    named: list[dict[str, None]] = [dict.fromkeys(name for term in group for name in sorted(_names(term))) for group in groups]
+    count = Counter(name for names in named for name in names if name not in decided)
     best = max(count, key=count.__getitem__, default=None)
     return None if best is None or count[best] < MIN_GROUPS else Hub(best)
 
@@ -249,17 +250,19 @@ def told_by(hub: Hub, group: list[Term]) -> bool:
     return any(hub.name in _names(term) for term in group)
 
 
-def _names(term: Term) -> Iterator[str]:
+def _names(term: Term) -> set[str]:
     """The members whose values a term lists, or excludes."""
+    found: set[str] = set()
     for literal in term:
         if isinstance(literal, Site) and "properties" in literal.active:
-            yield from (name for name, member in members_of(literal).properties.items() if _listed(member) is not None)
+            found.update(name for name, member in members_of(literal).properties.items() if _listed(member) is not None)
         elif isinstance(literal, (Count, Clause)):
             for option in literal.options if isinstance(literal, Clause) else (literal,):
                 if isinstance(option.where, Keys) and option.where.single is not None and option.conj:
-                    yield option.where.single
+                    found.add(option.where.single)
         elif isinstance(literal, Condition):
-            yield from (fact.name for fact, _ in facts(literal.formula) if fact.conj)
+            found.update(fact.name for fact, _ in facts(literal.formula) if fact.conj)
+    return found
 
 
 def _values_of(claim: Claim) -> Values | None:
