@@ -196,7 +196,8 @@ FAMILIES: dict[str, Callable[[], Any]] = {
 def measure(name: str, limits: Limits, found: Connection) -> None:
     compiler = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]), limits)
     compiler.compile(JsonSchema(closed({"a": {"type": "string", "pattern": "a.*b"}, "b": {"type": "integer"}})))
-    for small in (Gbnf('root ::= "a" root? "b"'), Lark('start: "a" | A\nA: /b+/'), Regex("(?=a.*b)[a-z]+"), Choice(["a", "b"]), tools(1)):
+    grammars = Gbnf('root ::= "a" root? "b"'), Lark('start: "a" | A\nA: /b+/'), Regex("(?=a.*b)[a-z]+")
+    for small in (*grammars, Choice(["a", "b"]), tools(1)):
         compiler.compile(small)
     source = FAMILIES[name]()
     before, begun = resident(), time.thread_time()

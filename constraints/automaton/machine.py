@@ -39,7 +39,8 @@ from .validation import VALIDATES, validate
 # Hash tables follow from the others, the rest is scratch.
 REBUILT = (*HASHES, "work", "items", "path", "ends", "apart", "steps", "judging", "requests", "contained")
 SHARE_OF_ENDS = 1 / 16  # of `Limits.states` and `Limits.nodes`, for the ends of texts in which these are met
-_SHARE_BEYOND, _LEAST_BEYOND = 1 / 4, 20_000  # of a limit, and states or nodes, that such ends may take beyond it
+# What may be taken beyond a limit: a share of it, or so many states or nodes if these are more.
+NOTHING_BEYOND, LITTLE_BEYOND, ENDS_BEYOND = (0.0, 0), (SHARE_OF_ENDS, 0), (1 / 4, 20_000)
 STEPS_AT_ONCE = 4_000  # transitions that a call finds between two looks at the clock, while compiling: some 20 ms
 _COPIES = 3  # of what is in use are there while a table grows
 _NO_FAULT = int(Fault.NONE)  # to look up a member takes 50 ns, and every call compares
@@ -51,7 +52,7 @@ class Machine:
     def __init__(self, arena: Arena, limits: Limits) -> None:
         self._arena, self._limits = arena, limits
         self._many_states, self._many_nodes = (int((1 - SHARE_OF_ENDS) * most) for most in (limits.states, limits.nodes))
-        self.may_exceed = False  # while what is asked for needs few states, and has to be there
+        self.beyond = NOTHING_BEYOND  # more while what is asked for needs few states, and has to be there
         self.kept_lazily: dict[Node, tuple[str, tuple[str, ...]]] = {}  # intersections that are no tables: path and keywords
 
     @property
@@ -171,10 +172,11 @@ class Machine:
         determinize.rehash(self.address, *(name in emptied for name in HASHES))
 
     def _check_limit(self, name: str, value: int, limit: int) -> None:
-        if value >= (with_ends(limit) if self.may_exceed else limit):
+        if value >= with_more(limit, self.beyond):
             raise ConstraintLimit(f"the automaton has {value} {name}", limit=name, value=limit)
 
 
-def with_ends(limit: int) -> float:
-    """How many states, or nodes, there may be where texts are brought to their end although `limit` is met."""
-    return limit + max(_SHARE_BEYOND * limit, _LEAST_BEYOND)
+def with_more(limit: int, beyond: tuple[float, int]) -> float:
+    """A limit, and what may be taken beyond it."""
+    share, least = beyond
+    return limit + max(share * limit, least)

@@ -432,8 +432,8 @@ class Constraint:
     def _run(self, state: State, data: bytes) -> tuple[StateId, RegisterId, int]:
         """(automaton state, register, bytes that survived)."""
         if self._remembers:
-            return self._surely(self._automaton.run_remembering, *_parts(state), data)
-        after, read = self._surely(self._automaton.run, _parts(state)[0], data)
+            return self._near_limits.read(self._automaton.run_remembering, *_parts(state), data)
+        after, read = self._near_limits.read(self._automaton.run, _parts(state)[0], data)
         return after, NO_REGISTER, read
 
     def _min_tokens(self, state: StateId, held: RegisterId) -> int:

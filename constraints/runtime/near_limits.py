@@ -1,7 +1,7 @@
 """What is done where `limits.states` or `limits.nodes` is nearly used up: a text that was begun is finished.
 
 A state whose mask is known keeps it. Of any other one the tokens on one way to the end stay allowed (ways_out.py), which takes few
-states. For these, and for what else is asked there, the automaton may go beyond its limits (`Machine.may_exceed`).
+states. For these, and for what else is asked there, the automaton may go beyond its limits (`Machine.beyond`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..automaton.machine import LITTLE_BEYOND
 from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
 from ..base.ids import RegisterId, StateId
@@ -47,6 +48,14 @@ class NearLimits:
             return ask(*arguments, **named)
         except ConstraintLimit:
             with self._automaton.beyond_limits():
+                return ask(*arguments, **named)
+
+    def read(self, ask: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """`surely`, for texts that may be long: a little beyond the limit."""
+        try:
+            return ask(*arguments, **named)
+        except ConstraintLimit:
+            with self._automaton.beyond_limits(LITTLE_BEYOND):
                 return ask(*arguments, **named)
 
     # -- masks --------------------------------------------------------------------------------------------------------

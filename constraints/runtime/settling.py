@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 
-from ..automaton.machine import with_ends
+from ..automaton.machine import ENDS_BEYOND, with_more
 from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
 from ..grammar.stopwatch import look
@@ -44,7 +44,7 @@ def settle(automaton: TokenAutomaton) -> None:
 
 def _refuse_endless(automaton: TokenAutomaton) -> None:
     limit, least = automaton.limits.states, automaton.size(automaton.start)
-    if least > with_ends(limit):
+    if least > with_more(limit, ENDS_BEYOND):
         raise ConstraintLimit(
             f"the shortest text has {least} bytes, and each may take a state of its own", limit="states", value=limit, path="#",
             instead="smaller lower bounds of lengths and counts; or raise limits.states",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..automaton import determinize, shortest_completion
 from ..automaton.assembly import assemble, may_be_graph, repeated_units, restore
+from ..automaton.machine import ENDS_BEYOND
 from ..automaton.nodes import EMPTY, NO_BODY
 from ..automaton.tables import DEAD, NO_CLASS
 from ..base.errors import ConstraintError
@@ -514,13 +515,13 @@ class TokenAutomaton:
         return self._machine.is_nearly_full
 
     @contextmanager
-    def beyond_limits(self) -> Iterator[None]:
+    def beyond_limits(self, beyond: tuple[float, int] = ENDS_BEYOND) -> Iterator[None]:
         """Meanwhile the automaton may become a little larger than its limits: for what needs few states, and cannot do without."""
-        before, self._machine.may_exceed = self._machine.may_exceed, True
+        before, self._machine.beyond = self._machine.beyond, beyond
         try:
             yield
         finally:
-            self._machine.may_exceed = before
+            self._machine.beyond = before
 
     @property
     def num_states(self) -> int:
