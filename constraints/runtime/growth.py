@@ -67,8 +67,8 @@ _FIRST = Texts((1, 2, 3, 1, 2), (32,), 96)
 _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
 _ALL = _MANY._replace(periods=3 * _MANY.periods)
-_FOLLOWED, _LONG = 12, 1024  # texts of a search that are followed farther, and how far: bytes
-_MOST_WORK = 25_000_000  # of all texts of a search, and again of those that are followed: half a second
+_FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
+_MOST_WORK = 40_000_000  # of all texts of a search, and again of those that are followed: a second
 _MOST_NODES = 200_000  # of an automaton that follows many texts, beyond those of its grammar
 _CHEAP = 1_000  # work of a byte on the average: no other form need be looked for
 
@@ -203,11 +203,13 @@ def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text]) -> list[Trial
 
 
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
-    """All texts, and those that took most where they ended once more, much farther."""
+    """All texts, and those that took most where they ended once more, much farther: first some that do not repeat themselves."""
     trials = _each(form, like, _ALL.each())
     if any(trial.explodes or trial.is_cut for trial in trials):
         return trials
-    followed = sorted(trials, key=lambda trial: -trial.last)[:_FOLLOWED]
+    ordered = sorted(trials, key=lambda trial: -trial.last)
+    free = [trial for trial in ordered if trial.made.free >= _LONG][:_FREE]
+    followed = free + [trial for trial in ordered if trial.made.free < _LONG][: _FOLLOWED - _FREE]
     return trials + _each(form, like, (trial.made._replace(longest=_LONG) for trial in followed))
 
 
