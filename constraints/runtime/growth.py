@@ -70,7 +70,7 @@ _ALL = _MANY._replace(periods=3 * _MANY.periods)
 _FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
 _MOST_WORK = 40_000_000  # of all texts of a search, and again of those that are followed: a second
 _MOST_NODES = 200_000  # of an automaton that follows many texts, beyond those of its grammar
-_CHEAP = 1_000  # work of a byte on the average: no other form need be looked for
+_CHEAP = 1_000  # work of a byte, where no other form need be looked for
 
 
 class Trial(NamedTuple):
@@ -136,7 +136,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
         trials = _searched(form, automaton)
         if any(trial.is_cut for trial in trials):
             continue
-        rises = any(trial.rises for trial in trials)
+        rises = any(trial.rises and dearest(trial.work) > _CHEAP for trial in trials)
         exploding = [trial for trial in trials if trial.explodes]
         refused = refused or exploding
         work = sum(int(trial.work.sum()) for trial in trials) / max(sum(trial.work.size for trial in trials), 1)
