@@ -38,7 +38,7 @@ _SHOWN = 24  # bytes of a text, in an error
 _OF_A_NODE = 40  # work of a byte that each node of the grammar adds to what is too much
 _SHARE = 0.5  # of the limit, that texts which are tried may take
 _SMALL, _SMALLEST = 300, 100  # nodes of a grammar
-_SOME, _MUCH, _DEAR = 100, 150, 1_000  # work of a byte where a text only repeats itself: some, and much, for one of so many nodes
+_MUCH, _VERY_MUCH, _DEAR = 150, 400, 1_000  # work of a byte where a text only repeats itself, for a grammar of so many
 _RISE, _LEAST, _FEW = 1.3, 150, 24  # from some bytes to later ones, and work of a byte, that are taken for growth; how many bytes
 
 
@@ -161,7 +161,7 @@ def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return False
-    trials = _together(form, like, _MANY) if work <= _SOME else _each(form, like, _MANY.each())
+    trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
     return any(trial.rises or dearest(trial.work) > _DEAR for trial in trials)
 
 
