@@ -38,7 +38,7 @@ _SHOWN = 24  # bytes of a text, in an error
 _OF_A_NODE = 40  # work of a byte that each node of the grammar adds to what is too much
 _SHARE = 0.5  # of the limit, that texts which are tried may take
 _SMALL, _SMALLEST = 300, 100  # nodes of a grammar
-_SOME, _MUCH, _DEAR = 100, 150, 1_000  # work of a byte where a text only repeats itself: some, and much, for one of so many nodes
+_MUCH, _VERY_MUCH, _DEAR = 150, 400, 1_000  # work of a byte where a text only repeats itself, for a grammar of so many
 _RISE, _LEAST, _FEW = 1.3, 150, 24  # from some bytes to later ones, and work of a byte, that are taken for growth; how many bytes
 
 
@@ -67,10 +67,10 @@ _FIRST = Texts((1, 2, 3, 1, 2), (32,), 96)
 _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
 _ALL = _MANY._replace(periods=3 * _MANY.periods)
-_FOLLOWED, _LONG = 12, 1024  # texts of a search that are followed farther, and how far: bytes
-_MOST_WORK = 25_000_000  # of all texts of a search, and again of those that are followed: half a second
+_FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
+_MOST_WORK = 40_000_000  # of all texts of a search, and again of those that are followed: a second
 _MOST_NODES = 200_000  # of an automaton that follows many texts, beyond those of its grammar
-_CHEAP = 1_000  # work of a byte on the average: no other form need be looked for
+_CHEAP = 1_000  # work of a byte, where no other form need be looked for
 
 
 class Trial(NamedTuple):
@@ -136,7 +136,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
         trials = _searched(form, automaton)
         if any(trial.is_cut for trial in trials):
             continue
-        rises = any(trial.rises for trial in trials)
+        rises = any(trial.rises and dearest(trial.work) > _CHEAP for trial in trials)
         exploding = [trial for trial in trials if trial.explodes]
         refused = refused or exploding
         work = sum(int(trial.work.sum()) for trial in trials) / max(sum(trial.work.size for trial in trials), 1)
@@ -161,7 +161,7 @@ def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return False
-    trials = _together(form, like, _MANY) if work <= _SOME else _each(form, like, _MANY.each())
+    trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
     return any(trial.rises or dearest(trial.work) > _DEAR for trial in trials)
 
 
@@ -203,11 +203,13 @@ def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text]) -> list[Trial
 
 
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
-    """All texts, and those that took most where they ended once more, much farther."""
+    """All texts, and those that took most where they ended once more, much farther: first some that do not repeat themselves."""
     trials = _each(form, like, _ALL.each())
     if any(trial.explodes or trial.is_cut for trial in trials):
         return trials
-    followed = sorted(trials, key=lambda trial: -trial.last)[:_FOLLOWED]
+    ordered = sorted(trials, key=lambda trial: -trial.last)
+    free = [trial for trial in ordered if trial.made.free >= _LONG][:_FREE]
+    followed = free + [trial for trial in ordered if trial.made.free < _LONG][: _FOLLOWED - _FREE]
     return trials + _each(form, like, (trial.made._replace(longest=_LONG) for trial in followed))
 
 
