@@ -44,7 +44,8 @@ Told = TypeVar("Told")
 
 State = StateId
 Trie = TokenTrie | SubTrie
-_PUMPED_AT_ONCE = 8  # bytes of a text between two looks at the clock
+_PUMPED_AT_ONCE = 8  # bytes of a text between the first two looks at the clock; more where those took little
+_LITTLE_WORK = 20_000  # of all bytes between two looks
 _ROWS = "rows"  # among the tables of `found`
 _OPENING = (Event.KEY_OPEN, Event.ARRAY_OPEN)
 _OPENING_BITS = sum(1 << event for event in _OPENING)
@@ -189,13 +190,17 @@ class TokenAutomaton:
         return may_be_graph(self.grammar)
 
     def pump(self, period: int, seed: int, at: int, end: int, most_work: int, pumped: Pumped) -> int:
-        """The length of a text that is made up from its byte `at` on, see pumping.py. The clock is looked at now and then."""
+        """The length of a text that is made up from its byte `at` on, see pumping.py. The clock is looked at now and then, more
+        often where bytes take much."""
+        num_bytes = _PUMPED_AT_ONCE
         while True:
-            upto = min(at + _PUMPED_AT_ONCE, end)
+            begun, upto = at, min(at + num_bytes, end)
             at = int(self._machine.call(pumping.pump, period, seed, at, upto, most_work, *pumped))
             if at < upto or at == end:
                 return at
             look()
+            if int(pumped.work[begun:at].sum()) < _LITTLE_WORK:
+                num_bytes *= 2
 
     def forced(self, state: State) -> bytes:
         """The bytes of text that every completion begins with; a special token ends them."""
