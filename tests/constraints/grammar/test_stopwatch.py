@@ -81,7 +81,7 @@ def make_nodes(count: int) -> None:
 
 
 LOOKS: dict[str, Callable[[], None]] = {
-    "look": look, "hold": lambda: hold(0), "stopwatch": Stopwatch(Limits(), "a stage").check,
+    "look": look, "hold": lambda: hold(0), "stopwatch": lambda: Stopwatch(Limits(), "a stage").check(),
     "policy": lambda: Policy(Grammar(), False).check_time(None), "nodes": lambda: make_nodes(1_100),
 }  # fmt: skip
 
