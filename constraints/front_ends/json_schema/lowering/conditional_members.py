@@ -31,6 +31,7 @@ _STEPS = 16  # that a node of a part is counted as
 _CASES_OF_STEP = 8  # cases of a member that are compared in one
 
 Parts = tuple[Node, ...]
+Known = dict[tuple[int, int], Node]  # what was built, by a diagram and the next member
 
 
 class Member(NamedTuple):
@@ -60,7 +61,7 @@ class ConditionalMembers:
         self._levels = {member.name: level for level, member in enumerate(members)}
         self._check = check
         self._diagrams = Diagrams(partial(_level_and_truths, members, self._levels), check)  # no cycle: it is freed at once
-        self._ordered: dict[tuple[int, int], Node] = {}  # of one group, by the diagram and the next member
+        self._ordered: Known = {}  # of one group, by the diagram and the next member
         self._groups_known: dict[tuple[tuple[Formula, ...], int], list[Parts]] = {}
         for level in reversed(range(len(members))):  # made before what may stand before them in lists, and last ones first
             if members[level].position == LAST and members[level].texts:
@@ -211,28 +212,27 @@ class ConditionalMembers:
 
     def _in_any_order(self, diagram: int, levels: tuple[int, ...]) -> Node:
         """The sets of members of some levels of which a diagram is true, as a family."""
-        alike = self._cases_alike(diagram)
-        known: dict[tuple[int, int], Node] = {(FALSE, place): FAIL for place in range(len(levels) + 1)}
+        known: Known = {(FALSE, place): FAIL for place in range(len(levels) + 1)}
         known[TRUE, len(levels)] = EMPTY
+        return self._family(diagram, 0, levels, self._cases_alike(diagram), known)
 
-        def family(below: int, place: int) -> Node:
-            node = known.get((below, place))
-            if node is None:
-                self._diagrams.spend(_STEPS)
-                level = levels[place]
-                children = self._diagrams.children(below, level, 1 + len(self._members[level].texts))
-                told: dict[Node, int] = {}  # what is left behind each text: cases that are not exclusive may have the same one
-                for cases in alike.get(level, [list(range(len(children) - 1))]):
-                    if cases:
-                        text, left = self._in_place(level, cases), children[1 + cases[0]]
-                        told[text] = self._diagrams.any([told[text], left]) if text in told else left
-                node = family(children[0], place + 1)
-                for text, left in reversed(told.items()):
-                    node = self._build.family(text, family(left, place + 1), node)
-                known[below, place] = node
-            return node
-
-        return family(diagram, 0)
+    def _family(self, diagram: int, place: int, levels: tuple[int, ...], alike: dict[int, list[list[int]]], known: Known) -> Node:
+        """The sets of members of the levels from a place on. alike: cases of each level that lead to the same."""
+        node = known.get((diagram, place))
+        if node is None:
+            self._diagrams.spend(_STEPS)
+            level = levels[place]
+            children = self._diagrams.children(diagram, level, 1 + len(self._members[level].texts))
+            told: dict[Node, int] = {}  # what is left behind each text: cases that are not exclusive may have the same one
+            for cases in alike.get(level, [list(range(len(children) - 1))]):
+                if cases:
+                    text, left = self._in_place(level, cases), children[1 + cases[0]]
+                    told[text] = self._diagrams.any([told[text], left]) if text in told else left
+            node = self._family(children[0], place + 1, levels, alike, known)
+            for text, left in reversed(told.items()):
+                node = self._build.family(text, self._family(left, place + 1, levels, alike, known), node)
+            known[diagram, place] = node
+        return node
 
     def _in_place(self, level: int, cases: Sequence[int]) -> Node:
         """A member of a family, in some cases."""
