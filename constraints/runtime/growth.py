@@ -3,7 +3,7 @@
 Stacks that say the same are merged (automaton/containment.py, unions.py), but no test tells that of all context-free grammars. So
 a few texts of some tokens are made up, which begin freely and then repeat themselves (token_automaton/pumping.py), and the work
 of each of their bytes is looked at. Where it rises, and where it does in more texts of a small grammar, a search is made in
-several forms: as written, as an equal grammar in which what says the same is there once (normal_form/reduction.py), and with
+several forms: as an equal grammar in which what says the same is there once (normal_form/reduction.py), as written, and each with
 stacks that are kept as a graph (automaton/fronts.py), which takes longer for a byte and does not grow where the other way does.
 What grows does so on a few repetitions of many, so a search follows many texts for some bytes, and those that take most there
 much farther.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, product
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +132,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
         return automaton
     least: tuple[bool, float] | None = None  # whether work rises, and how much it is: forms whose work does not rise come first
     refused: list[Trial] = []
-    for form in chain([written], _other_forms(automaton)):
+    for form in _forms(automaton):
         trials = _searched(form, automaton)
         if any(trial.is_cut for trial in trials):
             continue
@@ -165,12 +165,15 @@ def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
     return any(trial.rises or dearest(trial.work) > _DEAR for trial in trials)
 
 
-def _other_forms(automaton: TokenAutomaton) -> Iterator[Form]:
-    if not automaton.may_be_graph:
-        return
-    smaller = reduced(automaton.grammar, automaton.root, automaton.limits)
+def _forms(automaton: TokenAutomaton) -> Iterator[Form]:
+    """Equal ones; those come first that mostly take the least."""
+    smaller = reduced(automaton.grammar, automaton.root, automaton.limits) if automaton.may_be_graph else None
     if smaller is not None:
         yield Form(*smaller, stacks_as_graph=False)
+    yield Form(automaton.grammar, automaton.root, stacks_as_graph=False)
+    if not automaton.may_be_graph:
+        return
+    if smaller is not None:
         yield Form(*smaller, stacks_as_graph=True)
     yield Form(automaton.grammar, automaton.root, stacks_as_graph=True)
 
