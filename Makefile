@@ -125,8 +125,9 @@ $(VENV)/.package: pyproject.toml $(VENV)/.torch
 	$(PIP) install -c .ci/pins.txt -e '.[jit]'
 	@touch $@
 
-# Where there is no C compiler, loops are compiled now.
+# Where there is a C compiler, products on a CPU are compiled now (in a wheel they are); where there is none, loops are.
 $(VENV)/.warm: $(VENV)/.package
+	@$(BIN)/python -c 'from maskwright.kernels.cpu.library import compiled_library as c; c()'
 	@$(BIN)/python -c 'import maskwright.constraints as c; c.warm_up(print)'
 	@touch $@
 
