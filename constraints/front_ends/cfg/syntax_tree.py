@@ -45,8 +45,6 @@ class Tree(Generic[T]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and self.data == other.data and self.children == other.children
 
-    __hash__ = None  # type: ignore[assignment]
-
     def iter_subtrees(self) -> Iterator[Tree[T]]:
         """The tree and all below it, what is inside first, each once."""
         found = [self]
