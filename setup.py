@@ -48,7 +48,7 @@ MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 # subclasses of compiled classes have to be.
 NATIVE_ROOMS = [f"front_ends/json_schema/{room}" for room in ("strings", "algebra", "lowering")]
 STAYS_PYTHON = [
-    *(f"front_ends/json_schema/strings/{name}" for name in ("addresses", "formats")),
+    *(f"front_ends/json_schema/strings/{name}" for name in ("addresses", "formats", "text_classes")),
     *(f"front_ends/json_schema/algebra/{name}" for name in ("claims", "clauses", "discriminators", "mixed_arrays")),
 ]
 NATIVE_BESIDES = [

@@ -26,7 +26,8 @@ from ..base.ids import NodeId
 from ..base.kinds import INFINITE, CoverRow, Event, Kind, Supply
 from ..numba_support.jit import entry, inner
 from .covers import price_of_cover, row_of_cover, settle_plan, sort_of
-from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, least_of_family, measure_decision, measure_walk, row_of
+from .families import least_of_family
+from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from .nodes import EMPTY, Measure, digits_needed, least_sum, may_saturate, plus, times, tokens_for_copies, wide
 from .tables import Tables, tables_at
 from .word_complement import sizes_without_words

@@ -55,7 +55,7 @@ class Kind(IntEnum):
     STANDING = 31  # a TABLE whose count stands still
     # Of grammars again:
     FRACTION = 32  # a, b = as of a MULTIPLE behind its point, c = digits to come at most
-    FAMILY = 33  # a = member, b = FAMILY of what comes with it, c = FAMILY without it; EMPTY, FAIL at its ends: see member_walks.py
+    FAMILY = 33  # a = member, b = FAMILY of what comes with it, c = FAMILY without it; EMPTY, FAIL at its ends: see families.py
     PLACED = 34  # a member of a FAMILY that has a position. a = member, b = position; no expression by itself
 
 

@@ -1,6 +1,6 @@
 """Members under conditions: the nodes of decision diagrams over members, and walks through several of them at a time.
 
-What they mean, and how they are read, is told in `automaton/member_walks.py`.
+What they mean, and how they are read, is told in `automaton/member_walks.py` and `automaton/families.py`.
 """
 
 from __future__ import annotations

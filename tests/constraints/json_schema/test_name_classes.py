@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
-from maskwright.constraints.automaton.text_classes import (
+from maskwright.constraints.front_ends.json_schema.strings.text_classes import (
     UNCLASSED,
     TextClasses,
     automaton_of,

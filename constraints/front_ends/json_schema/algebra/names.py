@@ -9,7 +9,6 @@ from itertools import combinations, starmap
 from operator import attrgetter
 
 from ....automaton.finite_automata import FiniteAutomaton, TooManyStates, product
-from ....automaton.text_classes import TextClasses, automaton_of, classified, number_of_texts, without
 from ....base.errors import ConstraintLimit
 from ....grammar.cardinality import MAX_POSITIONS, count_words, list_words
 from ....grammar.expression import FAIL, Grammar, Kind, Node
@@ -17,6 +16,7 @@ from ....grammar.matcher import Matcher
 from ..documents.reading import Pattern
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
+from ..strings.text_classes import TextClasses, automaton_of, classified, number_of_texts, without
 from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object

@@ -10,12 +10,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ....automaton.text_classes import as_grammar, renamed
 from ....grammar.expression import FAIL, Event, Grammar, Node
 from ..algebra.claims import NOTHING, Conj, NameTest
 from ..algebra.names import Names, Passed, SortedNames
 from ..algebra.shapes import ObjectShape
 from ..strings.text import JsonText
+from ..strings.text_classes import as_grammar, renamed
 from .series import Effect
 
 Cases = Callable[[Conj, Passed], dict[Effect, Node]]  # of the values of members whose names pass some tests

@@ -6,7 +6,7 @@ inside a key would be a state of every class at a time; here it is one state, wh
     any text, with a, with b         classes: neither, a, b, both        states: nothing yet, a found, b found, both found
 
 A class is the set of the languages that its texts belong to, as the bits of a number. An automaton over classes is one where texts
-of every class end in states of their own, so it is multiplied and minimised as others are (finite_automata.py).
+of every class end in states of their own, so it is multiplied and minimised as others are (automaton/finite_automata.py).
 """
 
 from __future__ import annotations
@@ -17,11 +17,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..grammar.expression import FAIL, Grammar, Node
-from ..grammar.matcher import Steps
-from .automaton_loops import TOO_MANY_STATES, find_blocks, merge_letters, multiply
-from .finite_automata import FiniteAutomaton, TooManyStates, complement, live, minimized, only, product, trimmed
-from .tables import DEAD
+from ....automaton.automaton_loops import TOO_MANY_STATES, find_blocks, merge_letters, multiply
+from ....automaton.finite_automata import (
+    FiniteAutomaton,
+    TooManyStates,
+    complement,
+    live,
+    minimized,
+    only,
+    product,
+    trimmed,
+)
+from ....automaton.tables import DEAD
+from ....grammar.expression import FAIL, Grammar, Node
+from ....grammar.matcher import Steps
 
 UNCLASSED = -1  # the class of a state where no text ends
 _FIRST_STATES = 512  # for which room is made at first
