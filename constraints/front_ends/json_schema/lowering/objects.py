@@ -221,7 +221,7 @@ class Objects:
         limits = [each.available for each in classes]
         others = None if None in limits else sum(limit or 0 for limit in limits)
         if watches:
-            self._add_watched(required, optional, classes, series, watches, None if others is None else len(optional) + others)
+            self._add_watched(required, optional, classes, series, watches)
         else:
             self._add_names(required, True, series)
             self._add_names(optional, False, series)
@@ -242,30 +242,38 @@ class Objects:
             series.sorts.append(Sort(self._text.member(name, node), Effect(frozenset([index]))))
 
     def _add_watched(
-        self, required: list[_Member], optional: list[_Member], classes: list[Others], series: Series, watches: Watches,
-        limit: int | None,
-    ) -> None:  # fmt: skip
-        """By case, one sort for all names with the same cases. No key comes twice, so all have come when so many have.
-
-        limit: how many optional members there can be.
-        """
+        self, required: list[_Member], optional: list[_Member], classes: list[Others], series: Series, watches: Watches
+    ) -> None:
+        """By case, one sort for all names with the same cases. No key comes twice, so all have come when so many have. What may
+        become impossible is counted by itself: else some of it would seem to be left when all others have come."""
         always = _always_possible(classes, watches)
-        each_time = _counted_apart(_alike(required), series, watches)
+        groups = _alike(optional)
+        free = [group for group in groups if _is_possible(group[0].cases, watches)]
+        numbers = [*map(len, free), *(each.available for each in classes if _is_possible(each.texts, watches))]
+        limit = None if None in numbers else sum(number or 0 for number in numbers)
         at_most = frozenset([] if limit is None else [series.condition(0, limit)])
-        for counted in (each_time, [(at_most, _alike(optional))]):
-            for counts_in, groups in counted:
-                for group in groups:
-                    texts = {effect: {member.name: member.cases[effect] for member in group} for effect in group[0].cases}
-                    nodes = {effect: (self._tree(each), self._tree(each, is_spare=True)) for effect, each in texts.items()}
-                    series.sorts += _by_case(nodes, len(group), counts_in, always, series)
-                if watches.may_settle:
-                    values = {member.name: self._node_of(member.value) for group in groups for member in group}
-                    series.plain.append(Sort(self._tree(values), Effect(counts_in), len(values), is_marked=True))
+
+        def counted_in(cases: Iterable[Effect], available: int | None) -> frozenset[int]:
+            """The condition that says how many of some optional members are left, if those run out that can be had for ever."""
+            if limit is None or _is_possible(cases, watches):
+                return at_most
+            return frozenset() if available is None else frozenset([series.condition(0, available)])
+
+        named = [(counted_in(group[0].cases, len(group)), [group]) for group in groups]
+        for counts_in, alike in (*_counted_apart(_alike(required), series, watches), *named):
+            for group in alike:
+                texts = {effect: {member.name: member.cases[effect] for member in group} for effect in group[0].cases}
+                nodes = {effect: (self._tree(each), self._tree(each, is_spare=True)) for effect, each in texts.items()}
+                series.sorts += _by_case(nodes, len(group), counts_in, always, series)
+            if watches.may_settle:
+                values = {member.name: self._node_of(member.value) for group in alike for member in group}
+                series.plain.append(Sort(self._tree(values), Effect(counts_in), len(values), is_marked=True))
         for each in classes:
             nodes = {effect: (text, each.spare[effect]) for effect, text in each.texts.items()}
-            series.sorts += _by_case(nodes, each.available, at_most, always, series)
+            counts_in = counted_in(each.texts, each.available)
+            series.sorts += _by_case(nodes, each.available, counts_in, always, series)
             if watches.may_settle:
-                series.plain.append(Sort(each.whole, Effect(at_most), each.available, is_marked=True))
+                series.plain.append(Sort(each.whole, Effect(counts_in), each.available, is_marked=True))
 
     def _tree(self, values: dict[str, Node], is_spare: bool = False) -> Node:
         """Members of given names, marked so that none comes twice."""
@@ -319,9 +327,9 @@ def _counted_apart(
     alone: list[list[list[_Member]]] = []
     together: list[list[_Member]] = []
     ways = 1
-    for group in sorted(groups, key=lambda group: (_is_possible(group, watches), len(group))):
+    for group in sorted(groups, key=lambda group: (_is_possible(group[0].cases, watches), len(group))):
         ways *= len(group) + 1
-        if ways <= MAX_APART or not _is_possible(group, watches):
+        if ways <= MAX_APART or not _is_possible(group[0].cases, watches):
             alone.append([group])
         else:
             together.append(group)
@@ -329,9 +337,9 @@ def _counted_apart(
     return [(frozenset([series.condition(count, count)]), each) for count, each in counts]
 
 
-def _is_possible(group: list[_Member], watches: Watches) -> bool:
-    """Whether members can be had whatever came before."""
-    return any(not effect.breaks and watches.bounded.isdisjoint(effect.counts_in) for effect in group[0].cases)
+def _is_possible(cases: Iterable[Effect], watches: Watches) -> bool:
+    """Whether members can be had in one of some cases, whatever came before."""
+    return any(not effect.breaks and watches.bounded.isdisjoint(effect.counts_in) for effect in cases)
 
 
 def _always_possible(classes: list[Others], watches: Watches) -> Effect:
