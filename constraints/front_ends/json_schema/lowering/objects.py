@@ -225,8 +225,10 @@ class Objects:
         else:
             self._add_names(required, True, series)
             self._add_names(optional, False, series)
+            is_counted = others is not None and (shape.low > 0 or shape.high is not None)
+            effect = Effect(frozenset([series.condition(0, others)])) if is_counted else NO_EFFECT  # how many names are left
             for each in classes:
-                series.sorts += [Sort(text, NO_EFFECT, each.available, is_marked=True) for text in each.texts.values()]
+                series.sorts += [Sort(text, effect, each.available, is_marked=True) for text in each.texts.values()]
         return None if others is None else sum(bool(member.cases) for member in members) + others
 
     def _add_names(self, members: list[_Member], is_required: bool, series: Series) -> None:
@@ -234,7 +236,7 @@ class Objects:
         nodes = {member.name: node for member in members for node in member.cases.values()}
         low = len(members) if is_required else 0
         if len(members) > MAX_SINGLE:
-            counts_in = frozenset([series.condition(low, low)] if is_required else [])
+            counts_in = frozenset([series.condition(low, len(members))])
             series.sorts.append(Sort(self._tree(nodes), Effect(counts_in), len(nodes), is_marked=True))
             return
         for name, node in nodes.items():
