@@ -7,8 +7,11 @@ about the value itself and, through conjunctions again, about its items and memb
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from ....grammar.stopwatch import look
@@ -23,6 +26,12 @@ NUMBERS = TYPES["number"]
 _BETWEEN_LOOKS = 255  # literals hashed, about
 
 
+@cache
+def _compared(kind: type) -> Callable[[object], object]:
+    """What reads the fields that are compared of a dataclass."""
+    return attrgetter(*(each.name for each in fields(kind) if each.compare))
+
+
 class HashedOnce:
     """A value that remembers its hash, as literals are keys of many dictionaries and large."""
 
@@ -33,8 +42,7 @@ class HashedOnce:
         try:
             return self._hash
         except AttributeError:
-            compared = (getattr(self, each.name) for each in fields(self) if each.compare)  # type: ignore[arg-type]
-            object.__setattr__(self, "_hash", hash(tuple(compared)))
+            object.__setattr__(self, "_hash", hash(_compared(type(self))(self)))
             if not self._hash & _BETWEEN_LOOKS:
                 look()
             return self._hash

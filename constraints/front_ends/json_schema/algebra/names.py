@@ -21,6 +21,7 @@ from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 2  # so few make few combinations, whether or not a name can pass two of them; more are sorted by one automaton
+_FEW_PAIRED = 16  # of which each pair may be asked whether a name passes both; of more, one automaton is found sooner
 _MAX_STATES = 20_000  # of that automaton
 _MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that
 _FEW_CLASSES = 32  # of tests that have larger automata; and that are not asked whether their values are the same
@@ -102,7 +103,7 @@ class Names:
         """
         if len(tests) <= FEW_TESTS or len(unlisted := self._open(tests)) <= FEW_TESTS:
             return None
-        if all(starmap(self._are_apart, combinations(unlisted, 2))):
+        if len(unlisted) <= _FEW_PAIRED and all(starmap(self._are_apart, combinations(unlisted, 2))):
             return None
         key = tuple(tests), frozenset(named), wanted
         if meaning is not None:
@@ -195,7 +196,8 @@ class Names:
         if not passed and not failed:
             return self._text.other_name(named), None
         grammar = self._grammar
-        excluded = [name for name in named if self.passed(name, [*passed, *failed]) == passed]
+        excluded = [name for name in named if self._is_among(name, passed, failed)]
+        failed = [test for test in failed if not any(self._apart.get(frozenset((test, other))) for other in passed)]
         wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))] or [self._text.any_body]
         body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:
@@ -204,6 +206,10 @@ class Names:
         if body == FAIL or available == 0:
             return FAIL, 0
         return grammar.key(body), available
+
+    def _is_among(self, name: str, passed: Passed, failed: list[NameTest]) -> bool:
+        """Whether a name passes some tests and none of others."""
+        return all(self._passes(name, test) for test in passed) and not any(self._passes(name, test) for test in failed)
 
     def _available(self, passed: Passed, body: Node, effort: int) -> int | None:
         """How many names there are, where a test admits short ones only; None for more than can matter."""

@@ -6,20 +6,21 @@ if members come as they lie on it. Source: E. Cuthill and J. McKee, "Reducing th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
-from ..algebra.claims import Formula, Joined
-from ..algebra.formulas import all_of, names_of
+from ..algebra.claims import Formula, Joined, Negated
+from ..algebra.formulas import all_of, facts, names_of
 
-MOST_BESIDE = 12  # members of one formula that are taken to be near each other; of more, those that follow each other
+MOST_BESIDE = 12  # members of one formula that are all taken to be near each other
 
 Neighbours = dict[str, dict[str, None]]
 
 
 def in_narrow_order(names: Iterable[str], formulas: Iterable[Formula]) -> list[str]:
     """Some names, and all others that formulas speak of: each group of those that hang together from one end of it to the other,
-    in the one of two orders in which fewer are asked about together with later ones."""
+    in the one of some orders in which the fewest are asked about together with later ones; of equal ones the one in which what
+    formulas speak of first comes soonest, as it decides what is left of those inside of others."""
     neighbours = _neighbours(names, formulas)
     found: dict[str, None] = {}
     for name in neighbours:
@@ -28,7 +29,8 @@ def in_narrow_order(names: Iterable[str], formulas: Iterable[Formula]) -> list[s
             first = min(group, key=lambda each: len(neighbours[each]))
             end = _by_distance(first, neighbours)[-1]
             orders = [_by_distance(end, neighbours), _in_depth(end, neighbours)]
-            narrowest = min(orders, key=lambda order: _width(order, neighbours))
+            orders += [order[::-1] for order in orders]
+            narrowest = min(orders, key=lambda order: (_width(order, neighbours), order.index(name)))
             found |= dict.fromkeys(narrowest)
     return list(found)
 
@@ -51,11 +53,24 @@ def _neighbours(names: Iterable[str], formulas: Iterable[Formula]) -> Neighbours
     found: Neighbours = {name: {} for name in names}
     told = all_of(formulas)
     for formula in told.parts if isinstance(told, Joined) and told.how == "all" else (told,):
-        near = sorted(names_of(formula))
-        for first, second in combinations(near, 2) if len(near) <= MOST_BESIDE else pairwise(near):
+        for first, second in _pairs(formula):
             found.setdefault(first, {})[second] = None
             found.setdefault(second, {})[first] = None
     return found
+
+
+def _pairs(formula: Formula) -> Iterator[tuple[str, str]]:
+    """Members that are near each other in a formula: all of a small one; of a larger one those of each part, and the first ones of
+    parts that follow each other."""
+    names = names_of(formula)
+    if isinstance(formula, Negated):
+        formula = formula.part
+    if len(names) <= MOST_BESIDE or not isinstance(formula, Joined):
+        yield from combinations(sorted(names), 2)
+        return
+    for part in formula.parts:
+        yield from _pairs(part)
+    yield from pairwise(dict.fromkeys(told[0][0].name for part in formula.parts if (told := facts(part))))
 
 
 def _by_distance(start: str, neighbours: Neighbours) -> list[str]:
