@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import Constraint, ConstraintError, JsonSchema
+from maskwright.constraints.grammar.source import Limits
 
-from ..json_schema.test_conditions import COMPILER, ORDERS, Schema
+from ..json_schema.test_conditions import COMPILER, ORDERS, Schema, closed
 
 NAMES = "abcx"
 order = pytest.mark.parametrize("order", ORDERS)
@@ -96,3 +97,47 @@ def a_condition(rng: Random) -> Schema:
 def test_random_conditions(seed: int, order: str) -> None:
     rng = Random(seed)
     agree({"allOf": [some_names(rng), *(a_condition(rng) for _ in range(rng.randint(1, 3)))]}, order)
+
+
+@order
+def test_not_all_of_a_hundred(order: str) -> None:
+    """One clause with many options is a diagram, not an alternative for each."""
+    names = [f"m{i}" for i in range(100)]
+    schema = closed(names, **{"not": {"required": names}})
+    source, limits = JsonSchema(schema, property_order=order), Limits()
+    grammar = source.new_grammar(limits)
+    source.lower(grammar, limits)
+    assert len(grammar) < 1_500
+    constraint = compiled(schema, order)
+    assert constraint is not None
+    members = dict.fromkeys(names, 1)
+    assert not constraint.accepts(json.dumps(members, separators=(",", ":")))
+    for missing in ("m0", "m50", "m99"):
+        some = {name: value for name, value in members.items() if name != missing}
+        assert constraint.accepts(json.dumps(some, separators=(",", ":")))
+
+
+@order
+def test_if_and_else_inside_of_each_other(order: str) -> None:
+    """Each condition decides whether the next one is asked: members stand as conditions are nested, whatever their names."""
+    count = 60
+    schema: Schema = {}
+    for i in reversed(range(count)):
+        schema = {"if": {"required": [f"a{i}"]}, "then": {"required": [f"b{i}"]}, **({"else": schema} if schema else {})}
+    names = [f"{side}{i}" for side in "ab" for i in range(count)]
+    source, limits = JsonSchema(closed(names, **schema), property_order=order), Limits()
+    grammar = source.new_grammar(limits)
+    source.lower(grammar, limits)
+    assert len(grammar) < (1_500 if order == "any" else 10_000)
+
+
+@order
+def test_patterns_of_which_no_name_matches_two(order: str) -> None:
+    schema = {"type": "object", "patternProperties": {f"^a{i}_": {"enum": [i]} for i in range(40)}, "additionalProperties": False}
+    source, limits = JsonSchema(schema, property_order=order), Limits()
+    grammar = source.new_grammar(limits)
+    source.lower(grammar, limits)
+    assert len(grammar) < 1_500
+    constraint = compiled(schema, order)
+    assert constraint is not None and constraint.accepts('{"a7_x":7,"a39_":39,"a7_":7}')
+    assert not any(map(constraint.accepts, ('{"a7_x":8}', '{"a7":7}', '{"b":1}', '{"a7_":7,"a7_":7}')))

@@ -103,7 +103,7 @@ class Names:
         """
         if len(tests) <= FEW_TESTS or len(unlisted := self._open(tests)) <= FEW_TESTS:
             return None
-        if len(unlisted) <= _FEW_PAIRED and all(starmap(self._are_apart, combinations(unlisted, 2))):
+        if len(unlisted) <= _FEW_PAIRED and self._are_all_apart(unlisted):
             return None
         key = tuple(tests), frozenset(named), wanted
         if meaning is not None:
@@ -140,6 +140,8 @@ class Names:
                     whole = product(whole, automaton, _MAX_STATES)[0]
             found = classified(whole, automata, _MAX_STATES, alike)
         except TooManyStates:
+            if len(tests) > _FEW_PAIRED and self._are_all_apart(tests):
+                return None
             raise self._too_many(tests) from None
         if len(found.numbers) > MAX_CLASSES:
             raise self._too_many(tests)
@@ -171,6 +173,10 @@ class Names:
             limit="name_classes", value=MAX_CLASSES, path=path, keyword="patternProperties",
             instead="fewer patternProperties, patterns that begin with ^, or one pattern for several",
         )  # fmt: skip
+
+    def _are_all_apart(self, tests: Iterable[NameTest]) -> bool:
+        """Whether no name passes two of some tests."""
+        return all(starmap(self._are_apart, combinations(tests, 2)))
 
     def _are_apart(self, test: NameTest, other: NameTest) -> bool:
         """Whether no name passes both; False when that is not found out quickly."""

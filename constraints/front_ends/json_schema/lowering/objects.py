@@ -28,6 +28,7 @@ from .variants import NO_EFFECT, CasesOf, Watches, Where
 
 MAX_FOLLOWED: Final = 8  # states of some clauses behind members in any order
 MAX_APART: Final = 256  # ways in which required members may come, by their cases, that are told apart
+MAX_OPTIONS: Final = 16  # of a clause, that are told apart where they might be a diagram
 MAX_CLAUSES: Final = 16  # that are followed one by one where they have no small diagram
 MAX_WITNESSES: Final = 7  # kinds of members of other names that meet different needs beside conditions
 
@@ -122,7 +123,7 @@ class Objects:
 
         None where there are other conditions too, and where there are so few that they need not be, or clauses that had better not.
         """
-        if not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
+        if not (shape.conditions or len(shape.clauses) > FEW_CLAUSES or len(self.told_apart(shape)) > MAX_OPTIONS):
             return None
         is_closed = not shape.tests and self._node_of(shape.value(None, frozenset())) == FAIL
         names = list(shape.named) if is_closed else None
