@@ -1,6 +1,6 @@
 """Every format beside every other one, beside its negation, beside patterns and lengths: what each pair compiles, and its masks.
 
-    python benchmarks/format_pairs.py --tokenizer FOLDER [--walks 10] [--only NAME] [--out benchmarks/results/format-pairs-DATE.json]
+    python benchmarks/format_pairs.py --tokenizer FOLDER [--walks 10] [--only NAME] [--out FILE]
 
 Each pair is compiled by itself and walked: every token is drawn evenly from the mask, for a while freely and then with the least
 budget. Times are processor time, in milliseconds; what compiling loops takes, where there is no machine code of them, is in them.
@@ -26,8 +26,8 @@ from transformers import AutoTokenizer
 from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
 
 FORMATS = [
-    "date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uri-reference",
-    "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer", "uuid", "regex",
+    "date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri",
+    "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer", "uuid", "regex",
 ]  # fmt: skip
 PATTERNS = ["a", "^[a-z]", r"\d$", r"^\S+$", "^.{3,30}$", r"(.*\d){3}", "^(?!.*--)"]
 LENGTHS = [{"minLength": 12}, {"maxLength": 40}, {"minLength": 30, "maxLength": 60}]

@@ -1,4 +1,4 @@
-"""Sources that would take a compiler much time or memory: schemas, patterns, grammars, sets of tools. Each is a family by its name."""
+"""Sources that would take a compiler much time or memory, each a family by its name: schemas, patterns, grammars, sets of tools."""
 
 from __future__ import annotations
 
@@ -159,7 +159,8 @@ def in_all_orders(count: int) -> JsonSchema:
 
 
 def ebnf_rules(count: int) -> Ebnf:
-    return Ebnf("\n".join(f'r{k} ::= "a{k}" (r{(k + 1) % count} | r{(5 * k + 2) % count})* "z"? | "b"' for k in range(count)), root="r0")
+    bodies = (f'r{k} ::= "a{k}" (r{(k + 1) % count} | r{(5 * k + 2) % count})* "z"? | "b"' for k in range(count))
+    return Ebnf("\n".join(bodies), root="r0")
 
 
 def negated(count: int) -> JsonSchema:

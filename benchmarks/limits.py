@@ -72,8 +72,9 @@ def row_of(name: str, limit: str, value: float, limits: Limits) -> dict[str, Any
     row: dict[str, Any] = {"family": name, "limit": limit, "value": value, "beyond": None}
     try:
         num_bytes, seconds, told = ours.recv()
-        taken = seconds if limit == "seconds" else num_bytes / MEGABYTE
-        row |= {"seconds": round(seconds, 3), "megabytes": round(num_bytes / MEGABYTE, 1), "told": told, "beyond": round(taken / value - 1, 3)}
+        megabytes = num_bytes / MEGABYTE
+        taken = seconds if limit == "seconds" else megabytes
+        row |= {"seconds": round(seconds, 3), "megabytes": round(megabytes, 1), "beyond": round(taken / value - 1, 3), "told": told}
         mark = f"{100 * row['beyond']:+4.0f} %" if taken > value else ""
         print(f"{limit:7} {value:5g}: {seconds:6.2f} s {row['megabytes']:7.1f} MB {mark:7} {name}: {told}", flush=True)
     except EOFError:
