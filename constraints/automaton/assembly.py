@@ -20,7 +20,7 @@ from ..base.kinds import INFINITE
 from ..base.utf8 import Ranges
 from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
 from ..grammar.source import Limits
-from ..grammar.stopwatch import hold
+from ..grammar.stopwatch import hold, look
 from ..numba_support.records import Words
 from ..vocabulary.packed_records import SET_WORDS
 from ..vocabulary.packed_vocabulary import first_bytes
@@ -84,12 +84,15 @@ def assemble(
     sizes = _sizes(grammar, len(body_classes), shared_vocabulary.trie.max_depth, limits)
     hold(4 * (_NODE_WORDS * len(grammar) + _POOL_WORDS * len(grammar.pool) + hash_sizes["node_hash"]))
     machine = Machine(Arena(sizes, hash_sizes), limits)
+    look()
     kinds = _write_grammar(machine, grammar, shared_vocabulary, limits)
     _write_units(machine, grammar, units, body_classes, shared_vocabulary)
+    look()
     determinize.rehash(machine.address, True, True, True)
     for name in ("sequence_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
         machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, root, kinds, shared_vocabulary, limits)
+    look()
     _refuse_left_recursion(machine, grammar)
     counters = machine.table("n")
     counters[_COUNTER["search_limit"]], counters[_COUNTER["gives_up"]] = int(SHARE_OF_ONE * limits.search_states), 1

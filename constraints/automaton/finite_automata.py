@@ -22,10 +22,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..grammar.stopwatch import check_bytes
 from .automaton_loops import TOO_MANY_STATES, explore, find_blocks, measure, merge_letters, multiply, write_transitions
 from .machine import Machine
 from .tables import DEAD
 
+_COPIES = 3  # of a product's transitions are there while what leads nowhere is left out
 _FIRST_STATES = 1024  # for which room is made at first
 _MAX_WORDS = 4_000_000  # of all automata that are kept
 _WORDS_OF_OTHERS = 1_000  # of an automaton beside its transitions, and of one that has too many states
@@ -97,6 +99,7 @@ def product(
         check()
         room = min(8 * room, limit)
     pairs, next_ = pairs[: count + 1], next_[: count + 1]
+    check_bytes(_COPIES * next_.nbytes)
     accepts = first.accepts[pairs[:, 0]] & second.accepts[pairs[:, 1]]
     whole = FiniteAutomaton(letters.astype(np.int32).ravel(), next_, accepts, min(1, count))
     kept = live(whole)

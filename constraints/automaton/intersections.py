@@ -30,7 +30,7 @@ from ..grammar.expression import Grammar, Node
 from ..grammar.lowering_cache import shape_of
 from ..grammar.recursion import reachable
 from ..grammar.source import Limits
-from ..grammar.stopwatch import Stopwatch, hold
+from ..grammar.stopwatch import Stopwatch, check_bytes, hold
 from . import counted_tables, determinize
 from .automaton_loops import measure
 from .counted_tables import HEADER, Table
@@ -49,6 +49,7 @@ SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what
 MOST_IN_VAIN = 5  # of those that may turn out to have more: what comes then is not tried
 TRANSITIONS_AT_ONCE = 5_000_000  # that are followed between two looks at the clock, some 10 ms
 SECONDS_OF_TRANSITION = 2e-7  # to minimise an automaton, for each of its transitions
+BYTES_OF_TRANSITION, _COPIES = 40, 3  # the same; and so often its table is there meanwhile
 DISTANCES_PER_STATE = 100  # so many distances may a table have for each state that it may have
 _BOOLEAN = (Kind.BOTH, Kind.NEGATE)
 
@@ -166,6 +167,7 @@ class Intersections:
 
     def _minimized(self, automaton: FiniteAutomaton) -> FiniteAutomaton:
         self._stopwatch.check(ahead=SECONDS_OF_TRANSITION * automaton.next.size)
+        check_bytes(_COPIES * automaton.next.nbytes + BYTES_OF_TRANSITION * int(np.count_nonzero(automaton.next)))
         return minimized(automaton)
 
     def _automaton(self, node: Node) -> FiniteAutomaton:
@@ -190,8 +192,10 @@ class Intersections:
         return AUTOMATON_CACHE.automaton(shape, self._most_states, lambda: self._found(node))
 
     def _found(self, node: Node) -> FiniteAutomaton:
-        start = int(self._machine.call(determinize.start_state, node))
-        return self._minimized(determinized(self._machine, start, self._most_states, self._stopwatch.check))
+        before, start = self._machine.nbytes, int(self._machine.call(determinize.start_state, node))
+        found = determinized(self._machine, start, self._most_states, self._stopwatch.check)
+        hold(self._machine.nbytes - before)
+        return self._minimized(found)
 
     def _counted(self, operands: list[Node]) -> Counted | None:
         """The repetition that is counted, if there is one; it is taken out of the operands, and so are all of the same body."""

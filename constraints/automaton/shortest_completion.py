@@ -171,6 +171,20 @@ def surcharge(m: Tables, node: NodeId) -> int:
     return max(enough - cost, 0) if enough < INFINITE else 1
 
 
+@inner
+def is_white_space(m: Tables, node: NodeId) -> bool:
+    """Whether a node is one character of JSON's white space between tokens. Strings have blanks, but no control characters."""
+    if m.nodes[node].kind != Kind.CLASS:
+        return False
+    has_control = False
+    for e in range(m.nodes[node].a, m.nodes[node].a + m.nodes[node].b):
+        for byte in range(m.edge_low[e], m.edge_high[e] + 1):
+            if byte != 0x20 and byte != 0x0A and byte != 0x0D and byte != 0x09:
+                return False
+            has_control = has_control or byte != 0x20
+    return has_control
+
+
 @entry
 def measure_ample(arena_address: int, start: int, end: int) -> bool:
     """Set `worst` and `ample` of the nodes start..end from their children. Returns whether anything changed; to be
@@ -205,7 +219,9 @@ def measure_ample(arena_address: int, start: int, end: int) -> bool:
                     worst, ample = max(worst, m.worst[option]), min(ample, m.ample[option])
         elif kind == Kind.REPEAT:
             high = m.nodes[i].c
-            if high < 0 or high >= MIN_BODY:
+            if is_white_space(m, NodeId(a)):
+                worst = cost  # whatever is there, the key or item is the same one
+            elif high < 0 or high >= MIN_BODY:
                 ample = plus(cost, m.nodes[a].cost)
             else:
                 worst = times(high, m.worst[a])

@@ -152,6 +152,7 @@ class _Factoring:
     def _chain(self, node: Node) -> Chain:
         """What a node begins with, by itself and along the rules that are called first."""
         if node not in self._chains:
+            self._stopwatch.check()
             self._chains[node] = self._new_chain(node)
         return self._chains[node]
 

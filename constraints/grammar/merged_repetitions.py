@@ -20,6 +20,7 @@ from .left_factoring import left_factored
 from .left_recursion import nullable_nodes
 from .recursion import nodes_with_calls, open_parts, reachable, rewrite_below
 from .source import Limits
+from .stopwatch import look
 
 _MOST_COPIES = 1 << 20  # that two repetitions in a row are written with
 REPEATED_RULE = "repeated"  # name of the rules that are made here
@@ -63,6 +64,7 @@ class _Merging:
         return open_parts(self._grammar, node) if self._with_calls[node] else []
 
     def _rebuilt(self, node: Node) -> Node:
+        look()
         grammar, done = self._grammar, self._rewritten
         if not self._with_calls[node]:
             return node

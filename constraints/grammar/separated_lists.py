@@ -108,4 +108,5 @@ def _spaced_chain(
             new += 1
         ends[place] = later, following, may_end
     grammar.rows.extend(rows)
+    look()
     return grammar.alt(end if may_end else FAIL, Node(following))

@@ -8,7 +8,7 @@ from os import PathLike
 
 from ..base.errors import ConstraintError, ConstraintLimit
 from ..grammar.source import Limits, Source, is_source
-from ..grammar.stopwatch import accounted, held_for_a_while
+from ..grammar.stopwatch import accounted, held_for_a_while, look
 from ..grammar.tokens import tell_vocabulary
 from ..token_automaton.token_automaton import TokenAutomaton
 from ..vocabulary.shared_vocabulary import SharedVocabulary
@@ -190,6 +190,7 @@ class Compiler:
             raise
         if len(grammar) > self.limits.nodes:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
+        look()
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
         automaton.check_spelling()
         settle(automaton)

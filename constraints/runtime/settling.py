@@ -17,6 +17,8 @@ import random
 from ..automaton.machine import ENDS_BEYOND, with_more
 from ..automaton.tables import DEAD
 from ..base.errors import ConstraintLimit
+from ..base.kinds import Kind
+from ..grammar.expression import Node
 from ..grammar.stopwatch import look
 from ..token_automaton.token_automaton import TokenAutomaton
 from .constraint import token_ids
@@ -46,9 +48,35 @@ def _refuse_endless(automaton: TokenAutomaton) -> None:
     limit, least = automaton.limits.states, automaton.size(automaton.start)
     if least > with_more(limit, ENDS_BEYOND):
         raise ConstraintLimit(
-            f"the shortest text has {least} bytes, and each may take a state of its own", limit="states", value=limit, path="#",
-            instead="smaller lower bounds of lengths and counts; or raise limits.states",
+            f"the shortest text has {least} bytes, and each may take a state of its own", limit="states", value=limit,
+            path=_heaviest(automaton, least // 2), instead="smaller lower bounds of lengths and counts; or raise limits.states",
         )  # fmt: skip
+
+
+def _heaviest(automaton: TokenAutomaton, share: int) -> str:
+    """Where the innermost part of the shortest text is that alone has more bytes than `share`: a schema path, or a rule's
+    name. Equal parts are one, and told by the first."""
+    grammar, node, path = automaton.grammar, automaton.root, "#"
+    seen: set[Node] = set()
+    while node not in seen:
+        seen.add(node)
+        path = grammar.labels.get(node, path)
+        node = max(_parts(automaton, node), key=automaton.size_of, default=node)
+        if automaton.size_of(node) <= share:
+            break
+    return path
+
+
+def _parts(automaton: TokenAutomaton, node: Node) -> list[Node]:
+    """The parts of a node of which its shortest text is made, each once. Of a repetition none: it is told as a whole."""
+    grammar = automaton.grammar
+    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
+    if kind is Kind.SEQ:
+        return [Node(a), Node(b)]
+    if kind is Kind.CALL:
+        body = grammar.rule_bodies[a]
+        return [body] if body is not None else []
+    return [min(grammar.alternatives(node), key=automaton.size_of)] if kind is Kind.ALT else []
 
 
 def _too_hard(path: str, keywords: tuple[str, ...], states: int) -> ConstraintLimit:

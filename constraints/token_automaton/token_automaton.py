@@ -153,6 +153,10 @@ class TokenAutomaton:
         """Bytes of a text with which `state` could be finished, if its parts were by themselves."""
         return int(self._machine.nodes("size")[self._items(state)].min(initial=INFINITE))
 
+    def size_of(self, node: Node) -> int:
+        """Bytes of the shortest text of a part of the grammar; INFINITE when it has none."""
+        return int(self._machine.nodes("size")[node])
+
     def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         """`cost` of many states."""
         costs: NDArray[np.int32] = self._machine.states("cost")[states]

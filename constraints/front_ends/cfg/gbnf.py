@@ -16,12 +16,15 @@ from ...grammar.components import components, is_recursive
 from ...grammar.expression import Grammar, Node
 from ...grammar.source import Limits
 from ...grammar.stages import Budgets, budgeted_root
+from ...grammar.stopwatch import look
 from ...grammar.tail_recursion import as_repetition
 from ...grammar.tokens import token_of, token_terminal, tokens_but
 from ..regex.parser import line_and_column
 from .budgeted_text import BudgetedText
 from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
 from .syntax_tree import Token, Tree
+
+_BETWEEN_LOOKS = 1023  # expressions, a few milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,8 @@ class RuleLowering:
         adds = tree.data not in ("alternatives", "sequence")
         below = max((self._nesting[id(child)] for child in tree.children if isinstance(child, Tree)), default=0)
         self._nesting[id(tree)] = depth = below + adds
+        if not len(self._nesting) & _BETWEEN_LOOKS:
+            look()
         if depth > self.limits.nesting:
             raise ConstraintLimit("parentheses and repetitions too deep", limit="nesting", value=self.limits.nesting)
 

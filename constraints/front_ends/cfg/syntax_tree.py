@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from ...grammar.stopwatch import look
+
+_BETWEEN_LOOKS: Final = 1023  # trees, a few milliseconds
 T = TypeVar("T")
 
 
@@ -49,7 +52,9 @@ class Tree(Generic[T]):
         """The tree and all below it, what is inside first, each once."""
         found = [self]
         seen = {id(self)}
-        for tree in found:
+        for number, tree in enumerate(found, start=1):
+            if not number & _BETWEEN_LOOKS:
+                look()
             for child in reversed(tree.children):
                 if isinstance(child, Tree) and id(child) not in seen:
                     seen.add(id(child))

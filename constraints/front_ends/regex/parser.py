@@ -11,6 +11,7 @@ from typing import NoReturn
 from ...base.errors import ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from ...base.utf8 import ALL, Ranges, invert, normalize
 from ...grammar.source import Limits
+from ...grammar.stopwatch import look
 from .charsets import ignoring_case
 from .tree import (
     Alternate,
@@ -28,6 +29,7 @@ from .tree import (
 
 _REACH, _SEQUENCES = 16, 100
 _LONG = 300  # characters of a pattern in which it pays to look for groups that are written several times
+_BETWEEN_LOOKS = 255  # characters, groups and quantifiers, less one: a few milliseconds
 _PART = re.compile(r"(\(\?:)|(\()|(\))|(\\[1-9k])|\\.|\[(?:\\.|[^\]\\])*\]?", re.DOTALL)  # a set may be left open: linear time
 _PLAIN_OPEN, _OTHER_OPEN, _CLOSE, _REFERENCE = range(1, 5)  # groups of that
 Sequences = list[SequenceBehind] | None
@@ -69,8 +71,12 @@ class PatternParser:
     def tree(self) -> Tree:
         """The meaning of the pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
         self._groups = [Group(0, self._initial_flags)]
+        read = 0
         while self._skip_ignored() or self.index < len(self.data):
             self._element()
+            read += 1
+            if not read & _BETWEEN_LOOKS:
+                look()
         if len(self._groups) > 1:
             self._fail("a parenthesis is never closed", self._groups[-1].opened)
         return self._groups.pop().tree()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.constraints import Compiler, JsonSchema, Vocabulary
 from maskwright.constraints.front_ends.json_schema.strings.formats import (
     FORMATS,
     _idn_letters,
@@ -37,6 +38,9 @@ LEFT_OUT = {
     "idn-hostname": "Punycode|PVALID|MIDDLE DOT|KERAIA|GERESH|GERSHAYIM|digits not mixed|JOINER|full stop",
     "regex": "named",
 }
+
+
+SINGLE_BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])
 
 
 @lru_cache(maxsize=64)
@@ -224,6 +228,15 @@ def test_what_is_built_agrees_with_its_pattern_in_short_texts(name, host, local,
     text = f"{local}@{host}" if has_host and "email" in name else host if "host" in name else local
     pattern = re.sub(r"\\u\{(\w+)\}", lambda match: f"\\U{int(match[1], 16):08x}", FORMATS[name].pattern)
     assert accepts(name, text) == (re.fullmatch(pattern, text, re.ASCII) is not None)
+
+
+@pytest.mark.parametrize("name, text", [("idn-email", "é.a@日本.ab"), ("idn-hostname", "ab.日本.xyz")])
+def test_what_may_follow_a_label_is_known_behind_it(name, text):
+    """No label has two weights: beside a pattern there would be more than a hundred thousand states."""
+    compiler = Compiler(SINGLE_BYTES, Limits(search_states=20_000))
+    constraint = compiler.compile(JsonSchema({"type": "string", "format": name, "pattern": "a"}))
+    assert constraint.accepts(json.dumps(text, ensure_ascii=False).encode())
+    assert not constraint.accepts(json.dumps(text.replace("a", "c"), ensure_ascii=False).encode())
 
 
 def test_lengths_bound_the_texts():

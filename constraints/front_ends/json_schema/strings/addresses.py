@@ -17,6 +17,7 @@ from ...regex.tree import Unit
 _STEP = 8  # a label and its dot take at most this many characters for each unit of weight
 _LONGEST_LABEL = 63
 _LETTER_OR_DIGIT = normalize([(0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)])
+_SMALL_OR_DIGIT = normalize([(0x30, 0x39), (0x61, 0x7A)])
 _LDH = normalize([*_LETTER_OR_DIGIT, (0x2D, 0x2D)])
 _HYPHEN, _DOT, _AT, _QUOTE = ((ord(char), ord(char)) for char in '-.@"')
 _ATEXT = normalize([*_LETTER_OR_DIGIT, *((ord(char), ord(char)) for char in "!#$%&'*+-/=?^_`{|}~")])
@@ -70,8 +71,19 @@ class Addresses:
     def _wide_labels(self, letters: Ranges) -> list[Weighted]:
         if not letters:
             return []
-        some = self.unit(normalize([(0x30, 0x39), (0x61, 0x7A), *letters]))
-        return [(self.grammar.repeat(some, low, high), weight) for low, high, weight in _WIDE_LABELS]
+        plain, beyond = self.unit(_SMALL_OR_DIGIT), self.unit(letters)
+        some = self.unit(normalize([*_SMALL_OR_DIGIT, *letters]))
+        return [(self._with_one_beyond(plain, beyond, some, low, high), weight) for low, high, weight in _WIDE_LABELS]
+
+    def _with_one_beyond(self, plain: Node, beyond: Node, some: Node, low: int, high: int) -> Node:
+        """`low` to `high` characters, one of them beyond ASCII: others are lighter as `_labels`, so a text has one weight, and what
+        may follow is known behind it."""
+        label = beyond
+        for most in range(2, high + 1):
+            least = max(low - (high - most), 1)
+            behind = self.grammar.repeat(some, least - 1, most - 1)
+            label = self.grammar.alt(self.grammar.seq(plain, label), self.grammar.seq(beyond, behind))
+        return label
 
     # -- local parts ------------------------------------------------------------------------------------------------
 

@@ -1,37 +1,11 @@
-"""What compiling hostile sources takes of memory and time, beside `Limits.bytes` and `Limits.seconds`, each in its own process.
-
-    python benchmarks/memory_limits.py [--megabytes 64] [--seconds 20] [--only NAME]
-
-A child compiles small sources first, and is then given the hostile one. Printed are the most that was resident beyond that, the
-processor time, by how much each exceeds its limit, and what became of it: a constraint, or the limit that was met.
-"""
+"""Sources that would take a compiler much time or memory, each a family by its name: schemas, patterns, grammars, sets of tools."""
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import resource
-import sys
-import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any
 
-from maskwright.constraints import (
-    Choice,
-    Compiler,
-    ConstraintError,
-    ConstraintLimit,
-    Gbnf,
-    JsonSchema,
-    Lark,
-    Limits,
-    Regex,
-    Tools,
-    Vocabulary,
-)
-
-MEGABYTE = 1 << 20
+from maskwright.constraints import Choice, Ebnf, Gbnf, JsonSchema, Lark, Regex, StructuralTag, Tools
 
 
 def names(count: int) -> list[str]:
@@ -158,6 +132,56 @@ def names_that_differ(count: int) -> JsonSchema:
     return JsonSchema({"type": "object", "patternProperties": wanted, "minProperties": 4 * count, "additionalProperties": False})
 
 
+def twins(count: int) -> JsonSchema:
+    """Branches that differ in what one pattern says of one member."""
+    texts = [{"type": "string", "pattern": f"^.{{{k}}}[a-f]+.{{{k}}}$"} for k in range(count)]
+    return JsonSchema({"oneOf": [closed({"a": text, "b": {"type": "integer"}}) for text in texts]})
+
+
+def tags(count: int) -> StructuralTag:
+    content = [{"type": "json_schema", "json_schema": closed({f"p{k}": {"enum": names(12)}, "q": True})} for k in range(count)]
+    each = [{"type": "tag", "begin": f"<t{k}>", "content": part, "end": f"</t{k}>"} for k, part in enumerate(content)]
+    tagged = {"type": "triggered_tags", "triggers": ["<t"], "tags": each}
+    return StructuralTag({"type": "structural_tag", "format": tagged})
+
+
+def conditional_tools(count: int) -> Tools:
+    asked = {f"p{j}": [f"p{(j + 1) % 12}"] for j in range(12)}
+    members = {f"p{j}": {"type": "string", "format": "idn-email", "pattern": f"{j}$"} for j in range(12)}
+    parameters = [closed({**members, f"own{k}": True}, dependentRequired=asked) for k in range(count)]
+    return Tools([{"name": f"tool_{k}", "parameters": each} for k, each in enumerate(parameters)], style="hermes")
+
+
+def in_all_orders(count: int) -> JsonSchema:
+    """Members of which three are needed in each of many random groups."""
+    groups = [{"anyOf": [{"required": [f"m{(7 * k + j * j) % count}"]} for j in range(1, 4)]} for k in range(count)]
+    return JsonSchema({"type": "object", "allOf": groups}, property_order="any")
+
+
+def ebnf_rules(count: int) -> Ebnf:
+    bodies = (f'r{k} ::= "a{k}" (r{(k + 1) % count} | r{(5 * k + 2) % count})* "z"? | "b"' for k in range(count))
+    return Ebnf("\n".join(bodies), root="r0")
+
+
+def negated(count: int) -> JsonSchema:
+    parts = [{"not": {"pattern": f"{letter}.{{{k}}}{letter}"}} for k, letter in enumerate("abcdefghijklmnop"[:count], 3)]
+    return JsonSchema({"type": "string", "allOf": parts})
+
+
+def unevaluated(count: int) -> JsonSchema:
+    branches = [{"properties": {f"m{k}": {"const": k}}, "patternProperties": {f"^x{k}": {"minLength": k}}} for k in range(count)]
+    return JsonSchema({"type": "object", "anyOf": branches, "unevaluatedProperties": False})
+
+
+def steps_of_numbers(count: int) -> JsonSchema:
+    return JsonSchema(closed({f"n{k}": {"type": "number", "multipleOf": 1009 + 2 * k, "minimum": 0.1 * k} for k in range(count)}))
+
+
+def unique_texts(count: int) -> JsonSchema:
+    texts = {"type": "string", "pattern": f"^(?:[a-f]{{2,{count}}}x){{2,{count}}}$"}
+    return JsonSchema({"type": "array", "uniqueItems": True, "minItems": 40, "items": texts})
+
+
 FAMILIES: dict[str, Callable[[], Any]] = {
     "an enum of 90,000 strings": lambda: JsonSchema({"enum": [f"value {k * k}" for k in range(90_000)]}),
     "60,000 members": lambda: JsonSchema(closed({name: {"type": "integer"} for name in names(60_000)})),
@@ -190,57 +214,15 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "1,200 formats beside patterns": lambda: formats(1_200),
     "1,000 tools": lambda: tools(1_000),
     "names that differ": lambda: names_that_differ(40),
+    "60 branches that are twins": lambda: twins(60),
+    "2,000 tags": lambda: tags(2_000),
+    "300 tools with conditions": lambda: conditional_tools(300),
+    "three of 200 in 200 groups": lambda: in_all_orders(200),
+    "6,000 rules of EBNF": lambda: ebnf_rules(6_000),
+    "12 patterns that may not be": lambda: negated(12),
+    "300 branches, unevaluated": lambda: unevaluated(300),
+    "3,000 steps of numbers": lambda: steps_of_numbers(3_000),
+    "unique texts of a pattern": lambda: unique_texts(40),
+    "three lookaheads": lambda: Regex(r"(?=.*a.{12}b)(?=.*c.{11}d)(?=.*e.{10}f)[a-z ]{20,400}"),
+    "8,000 classes": lambda: Regex("|".join(f"[{chr(0x4E00 + k)}-{chr(0x4E10 + k)}]{{2,90}}x" for k in range(8_000))),
 }
-
-
-def measure(name: str, limits: Limits, found: Connection) -> None:
-    compiler = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]), limits)
-    compiler.compile(JsonSchema(closed({"a": {"type": "string", "pattern": "a.*b"}, "b": {"type": "integer"}})))
-    grammars = Gbnf('root ::= "a" root? "b"'), Lark('start: "a" | A\nA: /b+/'), Regex("(?=a.*b)[a-z]+")
-    for small in (*grammars, Choice(["a", "b"]), tools(1)):
-        compiler.compile(small)
-    source = FAMILIES[name]()
-    before, begun = resident(), time.thread_time()
-    try:
-        compiler.compile(source)
-        told = "compiles"
-    except ConstraintLimit as error:
-        told = f"limit {error.limit}"
-    except ConstraintError as error:
-        told = str(error)[:60]
-    found.send((resident() - before, time.thread_time() - begun, told))
-
-
-def resident() -> int:
-    """The most bytes that the process has had in memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, default=64)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    limits = Limits(bytes=options.megabytes * MEGABYTE, seconds=options.seconds)
-    for name in FAMILIES:
-        if options.only not in name:
-            continue
-        ours, theirs = multiprocessing.Pipe(duplex=False)
-        child = multiprocessing.get_context("fork").Process(target=measure, args=(name, limits, theirs))
-        child.start()
-        theirs.close()
-        try:
-            num_bytes, seconds, told = ours.recv()
-            beyond = [f"{100 * (taken / most - 1):+4.0f} %" if taken > most else "" for taken, most in (
-                (num_bytes, limits.bytes), (seconds, limits.seconds),
-            )]  # fmt: skip
-            shown = f"{num_bytes / MEGABYTE:8.1f} MB {beyond[0]:7} {seconds:7.2f} s {beyond[1]:7}"
-            print(f"{shown} {name}: {told}", flush=True)
-        except EOFError:
-            print(f"      died             {name}", flush=True)
-        child.join()
-
-
-if __name__ == "__main__":
-    main()
