@@ -33,6 +33,7 @@ from ..normal_form.readings import ambiguity
 from ..normal_form.reduction import reduced
 from ..token_automaton.pumping import WINDOW
 from ..token_automaton.token_automaton import Pumped, TokenAutomaton
+from .cycles import cycles
 
 _SHOWN = 24  # bytes of a text, in an error
 _OF_A_NODE = 40  # work of a byte that each node of the grammar adds to what is too much
@@ -49,6 +50,12 @@ class Text(NamedTuple):
     period: int
     free: int  # bytes before it only repeats itself
     longest: int  # bytes
+    given: tuple[bytes, bytes] = b"", b""  # a beginning, and a cycle that comes again and again behind it, of a text that is not made up
+
+    @property
+    def written(self) -> bytes:
+        beginning, cycle = self.given
+        return (beginning + cycle * (self.longest // len(cycle) + 1))[: self.longest] if cycle else b""
 
 
 class Texts(NamedTuple):
@@ -68,8 +75,10 @@ _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
 _ALL = _MANY._replace(periods=3 * _MANY.periods)
 _FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
+_CYCLES, _BEGINNINGS = 120, ((3, 3), (8, 8), (20, 20), (20, 1))  # behind each beginning; how long these are, and their periods: bytes
 _MOST_WORK = 40_000_000  # of all texts of a search, and again of those that are followed: a second
 _MOST_NODES = 200_000  # of an automaton that follows many texts, beyond those of its grammar
+_MANY_NODES = 50_000  # of one that is put aside for another before the next text
 _CHEAP = 1_000  # work of a byte, where no other form need be looked for
 
 
@@ -162,7 +171,9 @@ def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return False
     trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
-    return any(trial.rises or dearest(trial.work) > _DEAR for trial in trials)
+    if any(trial.rises or dearest(trial.work) > _DEAR for trial in trials):
+        return True
+    return any(trial.rises or trial.explodes for trial in _on_cycles(form, like))
 
 
 def _forms(automaton: TokenAutomaton) -> Iterator[Form]:
@@ -205,15 +216,49 @@ def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text]) -> list[Trial
     return trials
 
 
+def _on_cycles(form: Form, like: TokenAutomaton) -> list[Trial]:
+    """Texts that repeat each of many cycles, those that can be read."""
+    walked, followed, trials = form.automaton(like, _MOST_NODES), form.automaton(like, _MOST_NODES), list[Trial]()
+    made_up = [Text(seed, period, length, length) for seed, (length, period) in enumerate(_BEGINNINGS)]
+    try:
+        beginnings = [b"", *(_tried(walked, text, like.limits.nodes).text for text in made_up)]
+        for beginning, cycle in cycles(walked, beginnings, _CYCLES):
+            if followed.num_nodes > _MANY_NODES:
+                followed = form.automaton(like, _MOST_NODES)
+            made = Text(0, len(cycle), 0, len(beginning) + _FIRST.longest, (beginning, cycle))
+            trial = _tried(followed, made, like.limits.nodes)
+            if trial.work.size >= made.longest or trial.explodes:
+                trials.append(trial)
+            if trial.explodes:
+                break
+    except ConstraintLimit as error:
+        if error.limit == "seconds":
+            raise
+    return trials
+
+
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
-    """All texts, and those that took most where they ended once more, much farther: first some that do not repeat themselves."""
-    trials = _each(form, like, _ALL.each())
-    if any(trial.explodes or trial.is_cut for trial in trials):
-        return trials
-    ordered = sorted(trials, key=lambda trial: -trial.last)
-    free = [trial for trial in ordered if trial.made.free >= _LONG][:_FREE]
-    followed = free + [trial for trial in ordered if trial.made.free < _LONG][: _FOLLOWED - _FREE]
-    return trials + _each(form, like, (trial.made._replace(longest=_LONG) for trial in followed))
+    """Texts that repeat the cycles which take most, and all that are made up; of these those that took most where they ended once
+    more, much farther: first some that do not repeat themselves. No more behind those that explode."""
+    rising = sorted((trial for trial in _on_cycles(form, like) if trial.rises), key=lambda trial: -trial.last)
+    trials = _each(form, like, _longer(rising[:_FOLLOWED]))
+    if not _stop(trials):
+        made_up = _each(form, like, _ALL.each())
+        trials += made_up
+    if not _stop(trials):
+        ordered = sorted(made_up, key=lambda trial: -trial.last)
+        free = [trial for trial in ordered if trial.made.free >= _LONG][:_FREE]
+        trials += _each(form, like, _longer(free + [trial for trial in ordered if trial.made.free < _LONG][: _FOLLOWED - _FREE]))
+    return trials
+
+
+def _longer(trials: Iterable[Trial]) -> Iterator[Text]:
+    return (trial.made._replace(longest=_LONG) for trial in trials)
+
+
+def _stop(trials: Iterable[Trial]) -> bool:
+    """Whether nothing more is to be learnt of a form."""
+    return any(trial.explodes or trial.is_cut for trial in trials)
 
 
 def _most(grammar: Grammar, like: TokenAutomaton) -> int:
@@ -226,12 +271,15 @@ def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
     most, longest = _most(automaton.grammar, automaton), made.longest
     pumped = Pumped(made.free, np.zeros(longest + 1, np.int32), np.zeros(longest, np.int32), np.full(longest, -1, np.int32))
     pumped.states[0] = automaton.start
+    if made.given[1]:
+        pumped.text[:] = np.frombuffer(made.written, np.uint8)
+        pumped = pumped._replace(given=longest)
     try:
         length = automaton.pump(made.period, made.seed, 0, longest, (most + 1) * WINDOW, pumped)
     except ConstraintLimit as error:
         if error.limit == "seconds":
             raise
-        if error.limit != "nodes" or automaton.limits.nodes == most_nodes:
+        if error.limit != "byte_words" and (error.limit != "nodes" or automaton.limits.nodes == most_nodes):
             return Trial(made, b"", pumped.work[:0], most, is_cut=True)  # so small a limit says so when it matters
         length = int(np.count_nonzero(pumped.work >= 0))
         pumped.work[length] = (most + 1) * WINDOW
