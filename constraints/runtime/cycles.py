@@ -6,24 +6,25 @@ bytes are cycles that may be tried, but for these:
     of two bytes that lead to the same state one is enough
     `bba` again and again is `abb` again and again, but for its first bytes
     `abab` is `ab`
+    a cycle that leads back to the state which it left keeps nothing
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..base.ids import StateId
 from ..token_automaton.token_automaton import EVERY_BYTE, TokenAutomaton
 
-_LONGEST = 7  # bytes
+_TIMES = 3  # that a cycle is read to see whether it may be tried
 _MOST_OF_A_LENGTH = 200  # texts that are carried on; of more, every second or third one
 
 
-def cycles(automaton: TokenAutomaton, beginnings: Iterable[bytes], most: int) -> Iterator[tuple[bytes, bytes]]:
-    """(beginning, cycle), for each beginning the shortest first, and `most` at most. Whether the automaton reads a cycle twice is
-    not looked at."""
+def cycles(automaton: TokenAutomaton, beginnings: Sequence[bytes], longest: int, most: int) -> Iterator[tuple[bytes, bytes]]:
+    """(beginning, cycle) of `longest` bytes at most, the shortest first, of `most` for each beginning those that lead
+    to ever other states."""
     found: dict[StateId, list[tuple[bytes, StateId]]] = {}
 
     def steps(state: StateId) -> list[tuple[bytes, StateId]]:
@@ -34,21 +35,29 @@ def cycles(automaton: TokenAutomaton, beginnings: Iterable[bytes], most: int) ->
             found[state] = [(bytes([first[k]]), StateId(int(states[k]))) for k in np.argsort(first) if states[k] != 0]
         return found[state]
 
+    starts = [automaton.run(automaton.start, beginning)[0] for beginning in beginnings]
+    texts = [[(b"", start)] if start else [] for start in starts]
+    left = [most] * len(starts)
     known: set[tuple[StateId, bytes]] = set()
-    for beginning in beginnings:
-        start, _ = automaton.run(automaton.start, beginning)
-        texts, left = [(b"", start)], most if start else 0
-        for _ in range(_LONGEST):
-            longer = [(text + byte, after) for text, state in texts for byte, after in steps(state)]
-            texts = longer[:: len(longer) // _MOST_OF_A_LENGTH + 1]
-            for text, _ in texts:
-                key = (start, _turned(text))
-                if left > 0 and key not in known and not _repeats(text):
+    for _ in range(longest):
+        for k, start in enumerate(starts):
+            longer = [(text + byte, after) for text, state in texts[k] if left[k] > 0 for byte, after in steps(state)]
+            texts[k] = longer[:: len(longer) // _MOST_OF_A_LENGTH + 1]
+            for text, after in texts[k]:
+                if left[k] > 0 and not _repeats(text) and (key := (start, _turned(text))) not in known:
                     known.add(key)
-                    left -= 1
-                    yield beginning, text
-            if left <= 0:
-                break
+                    left[k] -= 1
+                    if _leads_on(automaton, after, text):
+                        yield beginnings[k], text
+
+
+def _leads_on(automaton: TokenAutomaton, after: StateId, cycle: bytes) -> bool:
+    """Whether a cycle can be read some times more, and leads to other states then."""
+    for _ in range(_TIMES):
+        before, (after, _) = after, automaton.run(after, cycle)
+        if after in (0, before):
+            return False
+    return True
 
 
 def _turned(text: bytes) -> bytes:

@@ -50,7 +50,7 @@ class Text(NamedTuple):
     period: int
     free: int  # bytes before it only repeats itself
     longest: int  # bytes
-    given: tuple[bytes, bytes] = b"", b""  # a beginning, and a cycle that comes again and again behind it, of a text that is not made up
+    given: tuple[bytes, bytes] = b"", b""  # of one that is not: a beginning, and a cycle that comes again and again behind it
 
     @property
     def written(self) -> bytes:
@@ -75,10 +75,13 @@ _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
 _ALL = _MANY._replace(periods=3 * _MANY.periods)
 _FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
-_CYCLES, _BEGINNINGS = 120, ((3, 3), (8, 8), (20, 20), (20, 1))  # behind each beginning; how long these are, and their periods: bytes
+_BEGINNINGS = ((3, 3), (20, 1), (8, 8), (20, 20))  # of cycles: how long these are, and their periods: bytes
+_FEW_CYCLES, _MANY_CYCLES = (4, 40), (7, 120)  # their bytes, and how many behind each beginning
+_CYCLES_WORK = 2_000_000  # of all texts that repeat cycles: a tenth of a second or two
 _MOST_WORK = 40_000_000  # of all texts of a search, and again of those that are followed: a second
 _MOST_NODES = 200_000  # of an automaton that follows many texts, beyond those of its grammar
 _MANY_NODES = 50_000  # of one that is put aside for another before the next text
+_CYCLES_FROM = 100  # work of a byte, in texts that are made up, from which on cycles are looked for
 _CHEAP = 1_000  # work of a byte, where no other form need be looked for
 
 
@@ -160,20 +163,28 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
 
 
 def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
-    """Whether work rises in the first texts, or in more of them where it does not: of the smallest grammars, and of small ones that
-    take much."""
+    """Whether work rises in the first texts and is much where these are long, or in more of them where it does not: of the smallest
+    grammars, and of small ones that take much; these are followed along cycles, too."""
     trials = _together(form, like, _FIRST)
     if any(trial.explodes for trial in trials):
         return True
-    if any(trial.rises for trial in trials) and any(trial.rises or trial.explodes for trial in _together(form, like, _MORE)):
+    if any(trial.rises for trial in trials) and _are_dear(form, like, _together(form, like, _MORE)):
         return True
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return False
     trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
-    if any(trial.rises or dearest(trial.work) > _DEAR for trial in trials):
+    most = max((dearest(trial.work) for trial in trials), default=0)
+    if most > _DEAR or _are_dear(form, like, trials):
         return True
-    return any(trial.rises or trial.explodes for trial in _on_cycles(form, like))
+    return most >= _CYCLES_FROM and _are_dear(form, like, _on_cycles(form, like, *_FEW_CYCLES))
+
+
+def _are_dear(form: Form, like: TokenAutomaton, trials: Iterable[Trial]) -> bool:
+    """Whether a text explodes, or takes much where it is long, if its work rises."""
+    rising = _dearest(trial for trial in trials if trial.rises or trial.explodes)
+    followed = _each(form, like, _longer(rising))
+    return any(trial.explodes or trial.is_cut or dearest(trial.work) > _DEAR for trial in followed)
 
 
 def _forms(automaton: TokenAutomaton) -> Iterator[Form]:
@@ -216,40 +227,45 @@ def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text]) -> list[Trial
     return trials
 
 
-def _on_cycles(form: Form, like: TokenAutomaton) -> list[Trial]:
-    """Texts that repeat each of many cycles, those that can be read."""
-    walked, followed, trials = form.automaton(like, _MOST_NODES), form.automaton(like, _MOST_NODES), list[Trial]()
+def _on_cycles(form: Form, like: TokenAutomaton, longest: int, most: int) -> Iterator[Trial]:
+    """Texts that repeat each of many cycles, if they can be read; no more behind one whose work explodes, or all work that may be
+    spent."""
+    walked, followed = form.automaton(like, _MOST_NODES), form.automaton(like, _MOST_NODES)
+    left = _CYCLES_WORK
     made_up = [Text(seed, period, length, length) for seed, (length, period) in enumerate(_BEGINNINGS)]
     try:
         beginnings = [b"", *(_tried(walked, text, like.limits.nodes).text for text in made_up)]
-        for beginning, cycle in cycles(walked, beginnings, _CYCLES):
+        for beginning, cycle in cycles(walked, beginnings, longest, most):
             if followed.num_nodes > _MANY_NODES:
                 followed = form.automaton(like, _MOST_NODES)
             made = Text(0, len(cycle), 0, len(beginning) + _FIRST.longest, (beginning, cycle))
             trial = _tried(followed, made, like.limits.nodes)
+            left -= int(trial.work.sum())
             if trial.work.size >= made.longest or trial.explodes:
-                trials.append(trial)
-            if trial.explodes:
+                yield trial
+            if trial.explodes or left < 0:
                 break
     except ConstraintLimit as error:
         if error.limit == "seconds":
             raise
-    return trials
 
 
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
     """Texts that repeat the cycles which take most, and all that are made up; of these those that took most where they ended once
     more, much farther: first some that do not repeat themselves. No more behind those that explode."""
-    rising = sorted((trial for trial in _on_cycles(form, like) if trial.rises), key=lambda trial: -trial.last)
-    trials = _each(form, like, _longer(rising[:_FOLLOWED]))
+    trials = _each(form, like, _longer(_dearest(_on_cycles(form, like, *_MANY_CYCLES))))
     if not _stop(trials):
         made_up = _each(form, like, _ALL.each())
         trials += made_up
     if not _stop(trials):
-        ordered = sorted(made_up, key=lambda trial: -trial.last)
-        free = [trial for trial in ordered if trial.made.free >= _LONG][:_FREE]
-        trials += _each(form, like, _longer(free + [trial for trial in ordered if trial.made.free < _LONG][: _FOLLOWED - _FREE]))
+        free = _dearest(trial for trial in made_up if trial.made.free >= _LONG)[:_FREE]
+        trials += _each(form, like, _longer(free + _dearest(trial for trial in made_up if trial.made.free < _LONG)[:-_FREE]))
     return trials
+
+
+def _dearest(trials: Iterable[Trial]) -> list[Trial]:
+    """Those that take most where they end."""
+    return sorted(trials, key=lambda trial: -trial.last)[:_FOLLOWED]
 
 
 def _longer(trials: Iterable[Trial]) -> Iterator[Text]:
@@ -261,14 +277,14 @@ def _stop(trials: Iterable[Trial]) -> bool:
     return any(trial.explodes or trial.is_cut for trial in trials)
 
 
-def _most(grammar: Grammar, like: TokenAutomaton) -> int:
+def _most(grammar: Grammar, like: TokenAutomaton, share: float = 1.0) -> int:
     """Work of a byte that is too much for a text that is tried, on the average of WINDOW."""
-    return int(_SHARE * (like.limits.byte_words + _OF_A_NODE * len(grammar)))
+    return int(share * (like.limits.byte_words + _OF_A_NODE * len(grammar)))
 
 
 def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
     """most_nodes: the limit; where the automaton has a lower one, to meet that is to take too much."""
-    most, longest = _most(automaton.grammar, automaton), made.longest
+    most, longest = _most(automaton.grammar, automaton, 1.0 if made.given[1] else _SHARE), made.longest
     pumped = Pumped(made.free, np.zeros(longest + 1, np.int32), np.zeros(longest, np.int32), np.full(longest, -1, np.int32))
     pumped.states[0] = automaton.start
     if made.given[1]:
@@ -289,8 +305,11 @@ def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
 
 def _refused(trial: Trial, written: Form) -> UnsupportedKeyword:
     length, half = len(trial.text), max(len(trial.text) // 2, 1)
-    begun, again = trial.text[: max(trial.made.free, trial.made.period)][:_SHOWN], trial.text[-trial.made.period :]
-    steps = f"{trial.at(half)} behind {half}, {trial.last} behind {length} bytes (half of limit `byte_words`: {trial.most})"
+    beginning, cycle = trial.made.given
+    begun = beginning + cycle if cycle else trial.text[: max(trial.made.free, trial.made.period)]
+    begun, again = begun[:_SHOWN], cycle or trial.text[-trial.made.period :]
+    limit = f"{'' if cycle else 'half of '}limit `byte_words`: {trial.most}"
+    steps = f"{trial.at(half)} behind {half}, {trial.last} behind {length} bytes ({limit})"
     found = ambiguity(written.grammar, written.root, trial.text)
     shown = "" if found is None else f"; rule {found.rule!r} reads {_shown(found.text)} as {found.first} and as {found.second}"
     return UnsupportedKeyword(
