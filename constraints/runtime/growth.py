@@ -30,7 +30,7 @@ from ..base.errors import ConstraintLimit, UnsupportedKeyword
 from ..grammar.expression import Grammar, Node
 from ..grammar.stopwatch import look
 from ..normal_form.readings import ambiguity
-from ..normal_form.reduction import reduced
+from ..normal_form.reduction import finite, reduced
 from ..token_automaton.pumping import WINDOW
 from ..token_automaton.token_automaton import Pumped, TokenAutomaton
 from .cycles import cycles
@@ -142,6 +142,9 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     written = best = Form(automaton.grammar, automaton.root, stacks_as_graph=False)
     if not _is_suspect(written, automaton):
         return automaton
+    regular = finite(automaton.grammar, automaton.root, automaton.limits) if automaton.may_be_graph else None
+    if regular is not None:
+        return Form(*regular, stacks_as_graph=False).automaton(automaton)
     least: tuple[bool, float] | None = None  # whether work rises, and how much it is: forms whose work does not rise come first
     refused: list[Trial] = []
     for form in _forms(automaton):
