@@ -23,8 +23,11 @@ from ..grammar.stopwatch import look
 from .greibach import Greibach, Word
 from .rule_automata import TooLarge
 
-# By the number of byte classes: bytes of a beginning and what follows, and of what follows.
-_LENGTHS = {1: (24, 8), 2: (14, 6), 3: (9, 4), 4: (7, 3), 5: (6, 3), 6: (6, 2)}
+# By the number of byte classes: bytes of a beginning and what follows, and of what follows. Too many of these tell apart what is one
+# state, too few do not tell apart what are two.
+_LENGTHS = {
+    1: ((24, 8),), 2: ((14, 6), (12, 5)), 3: ((9, 4), (8, 3)), 4: ((7, 3),), 5: ((6, 3),), 6: ((6, 2),),
+}  # fmt: skip
 _MOST_STATES = 40
 _MOST_CLAIMS = 120
 _LONGEST, _MOST_WORDS = 8, 24  # letters of a word, words of a claim; those that are longer, and more of them, are not used
@@ -50,13 +53,14 @@ class FiniteForm(NamedTuple):
 
 def finite_form(grammar: Greibach) -> FiniteForm | None:
     """An automaton with the texts of a grammar, None where none is found."""
-    if len(grammar.byte_classes) not in _LENGTHS:
-        return None
-    try:
-        form = _guess(grammar)
-        return form if _has_no_more(grammar, form) and _Claims(grammar, form).hold() else None
-    except TooLarge:
-        return None
+    for longest, seen in _LENGTHS.get(len(grammar.byte_classes), ()):
+        try:
+            form = _guess(grammar, longest, seen)
+            if _has_no_more(grammar, form) and _Claims(grammar, form).hold():
+                return form
+        except TooLarge:
+            pass
+    return None
 
 
 # -- the guess ----------------------------------------------------------------------------------------------------------
@@ -109,10 +113,9 @@ class _ShortTexts:
         return found
 
 
-def _guess(grammar: Greibach) -> FiniteForm:
-    """Raises `TooLarge`."""
+def _guess(grammar: Greibach, longest: int, seen: int) -> FiniteForm:
+    """From texts of `longest` bytes at most: beginnings are told apart by what follows within `seen`. Raises `TooLarge`."""
     base = len(grammar.byte_classes)
-    longest, seen = _LENGTHS[base]
     short = _ShortTexts(grammar)
     texts = [short.of_one(0, length) for length in range(longest + 1)]
 
@@ -143,7 +146,7 @@ def _guess(grammar: Greibach) -> FiniteForm:
 def _has_no_more(grammar: Greibach, form: FiniteForm) -> bool:
     """Whether all texts of a grammar are accepted."""
     states = range(len(form.after))
-    leads = [[1 << state if nullable else 0 for state in states] for nullable in grammar.nullable]  # [nonterminals][states], as bits
+    leads = [[1 << state if nullable else 0 for state in states] for nullable in grammar.nullable]  # [nonterminals][states], bits
     changed = True
     while changed:
         changed = False

@@ -39,6 +39,9 @@ def reduced(grammar: Grammar, root: Node, limits: Limits) -> tuple[Grammar, Node
     if _size(form) == _size(whole):
         return None
     made = _empty(grammar)
+    regular = finite_form(form)
+    if regular is not None:
+        return made, untangled(made, _written(made, regular), limits)
     return made, untangled(made, _Writing(made, form, known).root(), limits)
 
 

@@ -73,7 +73,7 @@ class Texts(NamedTuple):
 _FIRST = Texts((1, 2, 3, 1, 2), (32,), 96)
 _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
-_ALL = _MANY._replace(periods=3 * _MANY.periods)
+_FOLLOWED_CYCLES = 6  # texts of a search that repeat cycles and are followed farther
 _FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
 _BEGINNINGS = ((3, 3), (20, 1), (8, 8), (20, 20))  # of cycles: how long these are, and their periods: bytes
 _FEW_CYCLES, _MANY_CYCLES = (4, 40), (7, 120)  # their bytes, and how many behind each beginning
@@ -186,7 +186,7 @@ def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
 def _are_dear(form: Form, like: TokenAutomaton, trials: Iterable[Trial]) -> bool:
     """Whether a text explodes, or takes much where it is long, if its work rises."""
     rising = _dearest(trial for trial in trials if trial.rises or trial.explodes)
-    followed = _each(form, like, _longer(rising))
+    followed = (trial for text in _longer(rising) for trial in _each(form, like, (text,)))
     return any(trial.explodes or trial.is_cut or dearest(trial.work) > _DEAR for trial in followed)
 
 
@@ -256,9 +256,9 @@ def _on_cycles(form: Form, like: TokenAutomaton, longest: int, most: int) -> Ite
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
     """Texts that repeat the cycles which take most, and all that are made up; of these those that took most where they ended once
     more, much farther: first some that do not repeat themselves. No more behind those that explode."""
-    trials = _each(form, like, _longer(_dearest(_on_cycles(form, like, *_MANY_CYCLES))))
+    trials = _each(form, like, _longer(_dearest(_on_cycles(form, like, *_MANY_CYCLES))[:_FOLLOWED_CYCLES]))
     if not _stop(trials):
-        made_up = _each(form, like, _ALL.each())
+        made_up = _each(form, like, _MANY.each())
         trials += made_up
     if not _stop(trials):
         free = _dearest(trial for trial in made_up if trial.made.free >= _LONG)[:_FREE]
