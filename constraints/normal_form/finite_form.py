@@ -23,7 +23,7 @@ from ..grammar.stopwatch import look
 from .greibach import Greibach, Word
 from .rule_automata import TooLarge
 
-# By the number of byte classes: bytes of a beginning and what follows, and of what follows. Too many of these tell apart what is one
+# By the number of byte classes: bytes of a beginning and what follows, and of what follows. Too many tell apart what is one
 # state, too few do not tell apart what are two.
 _LENGTHS = {
     1: ((24, 8),), 2: ((14, 6), (12, 5)), 3: ((9, 4), (8, 3)), 4: ((7, 3),), 5: ((6, 3),), 6: ((6, 2),),
