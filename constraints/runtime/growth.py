@@ -257,7 +257,9 @@ def _on_cycles(form: Form, like: TokenAutomaton, longest: int, most: int) -> Ite
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
     """Texts that repeat the cycles which take most, and all that are made up; of these those that took most where they ended once
     more, much farther: first some that do not repeat themselves. No more behind those that explode."""
-    trials = _each(form, like, _longer(_dearest(_on_cycles(form, like, *_MANY_CYCLES))[:_FOLLOWED_CYCLES]))
+    trials = list(_on_cycles(form, like, *_MANY_CYCLES))
+    if not _stop(trials):
+        trials = _each(form, like, _longer(_dearest(trials)[:_FOLLOWED_CYCLES]))
     if not _stop(trials):
         made_up = _each(form, like, _MANY.each())
         trials += made_up
