@@ -144,12 +144,15 @@ def _guess(grammar: Greibach, longest: int, seen: int) -> FiniteForm:
 
 
 def _has_no_more(grammar: Greibach, form: FiniteForm) -> bool:
-    """Whether all texts of a grammar are accepted."""
+    """Whether all texts of a grammar are accepted. Raises `TooLarge`."""
     states = range(len(form.after))
     leads = [[1 << state if nullable else 0 for state in states] for nullable in grammar.nullable]  # [nonterminals][states], bits
-    changed = True
+    num_words = sum(len(words) for row in grammar.words for words in row)
+    changed, left = True, _MOST_WORK
     while changed:
-        changed = False
+        changed, left = False, left - num_words * len(states)
+        if left < 0:
+            raise TooLarge
         look()
         for nonterminal, row in enumerate(grammar.words):
             for state in states:
