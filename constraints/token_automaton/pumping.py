@@ -25,6 +25,7 @@ from ..numba_support.jit import entry, inner
 NO_BYTE = -1
 WINDOW = 64  # bytes whose work is looked at together
 _TRIED = 4  # items of a state
+_SHARE_OF_PARTS = 16  # parts that one byte may look at, of the most work of WINDOW bytes: where these are pairs of stacks, a fault
 _ALL_PARTS = (1 << 31) - 1
 
 
@@ -37,7 +38,8 @@ def pump(
     `most_work`, and on a fault. Goes on with a text of `at` bytes.
 
     free: from this byte on the text repeats itself wherever it can. states: int32 [end + 1] the state before each byte; text,
-    work: int32 [end] the bytes, and the work of each, negative where it is not known yet. given: so many bytes are in `text` already.
+    work: int32 [end] the bytes, and the work of each, negative where it is not known yet. given: so many bytes are in `text`
+    already.
     """
     m = tables_at(arena_address)
     while at < end and work[at] >= 0:
@@ -48,7 +50,7 @@ def pump(
     while at < end:
         s = wide(states[at])
         before = work_so_far(m)
-        m.n.most_parts = min(m.n.parts + most_work, _ALL_PARTS)
+        m.n.most_parts = min(m.n.parts + most_work // _SHARE_OF_PARTS, _ALL_PARTS)
         random = mix(wide(seed), wide(at), wide(period), 0)
         byte = NO_BYTE
         if at < given:

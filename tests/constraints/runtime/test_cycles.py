@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
@@ -29,7 +29,7 @@ def automaton_of(text: str) -> TokenAutomaton:
 
 def leads_on(automaton: TokenAutomaton, beginning: bytes, cycle: bytes) -> bool:
     states = [automaton.run(automaton.start, beginning + times * cycle)[0] for times in range(1, 5)]
-    return all(states) and all(first != second for first, second in zip(states, states[1:], strict=False))
+    return all(states) and all(first != second for first, second in pairwise(states))
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
