@@ -4,16 +4,17 @@ Stacks that say the same are merged (automaton/containment.py, unions.py), but n
 a few texts of some tokens are made up, which begin freely and then repeat themselves (token_automaton/pumping.py), and the work
 of each of their bytes is looked at; of a small grammar in more texts, and where these take much along cycles that the automaton
 itself has (cycles.py). Where it rises, and is much when the text is long, an equal grammar takes its place that is a finite
-automaton, if there is one (normal_form/finite_form.py): what is kept there cannot grow. If not, a search is made in several forms: as an equal
-grammar in which what says the same is there once (normal_form/reduction.py), as written, and each with stacks that are kept as a
-graph (automaton/fronts.py), which takes longer for a byte and does not grow where the other way does. What grows does so on a few
-repetitions of many, so a search follows many cycles and texts for some bytes, and those that take most there much farther.
+automaton, if there is one (normal_form/finite_form.py): what is kept there cannot grow. If not, a search is made in several
+forms: as an equal grammar in which what says the same is there once (normal_form/reduction.py), as written, and each with stacks
+that are kept as a graph (automaton/fronts.py), which takes longer for a byte and does not grow where the other way does. What
+grows does so on a few repetitions of many, so a search follows many cycles and texts for some bytes, and those that take most
+there much farther.
 
 A form will do if no WINDOW bytes one after another take more than `Limits.byte_words` each on the average behind cycles, and more
 than half of it in texts that are made up: the other half is for texts that are not tried. A single byte may take more: a bracket
 that closes a thousand does, and then has closed them; what grows takes it again and again. A grammar without such a form is
-refused, with the text, and with a part of it that a rule reads in two ways (normal_form/readings.py). What a grammar takes that is large
-without growing is in proportion to its size.
+refused, with the text, and with a part of it that a rule reads in two ways (normal_form/readings.py). What a grammar takes that
+is large without growing is in proportion to its size.
 """
 
 from __future__ import annotations
