@@ -15,7 +15,7 @@ from ..numba_support.record_access import part
 from ..numba_support.records import Record, Words
 from .fronts import front_of, tail_behind, way_of
 from .nodes import FAIL, mix, wide
-from .tables import Tables
+from .tables import Fault, Tables
 
 YES, NO, UNSURE = 1, 0, 2  # of an answer; a negative one is a continuation whose front has to be made first
 _MOST_PAIRS = 1 << 14  # of a comparison
@@ -90,7 +90,7 @@ def glance(m: Tables, larger: NodeId, smaller: NodeId) -> int:
 
 @inner
 def contains_stacks(m: Tables, larger: NodeId, smaller: NodeId) -> int:
-    """Whether all stacks of `smaller` are stacks of `larger`; NO as well after too many pairs."""
+    """Whether all stacks of `smaller` are stacks of `larger`; NO as well after too many pairs, and on a fault."""
     answer = glance(m, larger, smaller)
     if answer != UNSURE:
         return answer
@@ -101,6 +101,9 @@ def contains_stacks(m: Tables, larger: NodeId, smaller: NodeId) -> int:
         pair = pair_of(m, at)
         ours, theirs = wide(pair.larger), wide(pair.smaller)
         m.n.parts += 1
+        if m.n.most_parts != 0 and m.n.parts > m.n.most_parts:
+            m.n.fault = Fault.TOO_MANY_PARTS
+            return NO
         is_union = m.nodes[theirs].kind == Kind.EITHER
         count = 2 if is_union else front_of(m, theirs).length
         for k in range(count):

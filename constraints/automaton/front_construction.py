@@ -37,6 +37,8 @@ def drop_contained(m: Tables, start: int, count: int, may_ask: int) -> int:
             if j == i or items[j] == FAIL:
                 continue
             answer = contains_stacks(m, items[j], items[i])
+            if m.n.fault != Fault.NONE:
+                return count
             if answer < 0 and may_ask == 1:
                 return answer
             if answer == YES:

@@ -165,6 +165,8 @@ class Machine:
                 "the search for a string that satisfies an intersection visits too many states",
                 limit="search_states", value=self._limits.search_states,
             )  # fmt: skip
+        if fault == Fault.TOO_MANY_PARTS:
+            raise ConstraintLimit("stacks are compared too often for one byte", limit="byte_words", value=self._limits.byte_words)
         self._check_limit("states", self.num_states, self._limits.states)
         self._check_limit("nodes", self.n.nodes, self._limits.nodes)
         check_bytes(_COPIES * self.nbytes)

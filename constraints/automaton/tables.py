@@ -50,6 +50,7 @@ class Fault(IntEnum):
     FULL_SEQUENCES = 7
     SEARCH_EXHAUSTED = 100
     PAUSED = 101  # to look at the clock
+    TOO_MANY_PARTS = 102  # were looked at
 
 
 # -- records ------------------------------------------------------------------------------------------------------------
@@ -100,6 +101,7 @@ class Counters(Record, size=48):
     graph: int  # 1 when stacks are kept as a graph, see fronts.py
     gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
     pause: int  # `steps` at which a call is to stop for a look at the clock, 0 for never
+    most_parts: int  # `parts` beyond which stacks are compared no more, while a text is tried; 0 for all
 
 
 class NodeRecord(Record, size=16):

@@ -20,6 +20,7 @@ from ..grammar.expression import Grammar, Node, Rule
 from ..grammar.merged_repetitions import untangled
 from ..grammar.source import Limits
 from ..grammar.tail_recursion import as_repetition
+from .finite_form import FiniteForm, finite_form
 from .greibach import Greibach, Word, greibach
 from .inclusions import MOST_IN_PAIRS, Inclusions
 from .rule_automata import TooLarge, rule_automata
@@ -37,10 +38,47 @@ def reduced(grammar: Grammar, root: Node, limits: Limits) -> tuple[Grammar, Node
         return None
     if _size(form) == _size(whole):
         return None
+    made = _empty(grammar)
+    regular = finite_form(form)
+    if regular is not None:
+        return made, untangled(made, _written(made, regular), limits)
+    return made, untangled(made, _Writing(made, form, known).root(), limits)
+
+
+def finite(grammar: Grammar, root: Node, limits: Limits) -> tuple[Grammar, Node] | None:
+    """An equal grammar of rules that call each other at their ends alone, so that nothing is kept of a text, and its root; None
+    where none is found. grammar: as of `reduced`."""
+    try:
+        form = finite_form(greibach(rule_automata(grammar, root)))
+    except (TooLarge, RecursionError):
+        return None
+    if form is None:
+        return None
+    made = _empty(grammar)
+    return made, untangled(made, _written(made, form), limits)
+
+
+def _empty(like: Grammar) -> Grammar:
     made = Grammar()
     for name in _KEPT:
-        setattr(made, name, getattr(grammar, name))
-    return made, untangled(made, _Writing(made, form, known).root(), limits)
+        setattr(made, name, getattr(like, name))
+    return made
+
+
+def _written(grammar: Grammar, form: FiniteForm) -> Node:
+    """A rule for each state."""
+    alive = form.states_with_texts()
+    rules = {state: grammar.rule(f"state {state}") for state, has_text in enumerate(alive) if has_text}
+    for state, rule in rules.items():
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for after, byte_class in zip(form.after[state], form.byte_classes, strict=True):
+            if alive[after]:
+                ranges.setdefault(after, []).extend(byte_class)
+        options = [grammar.seq(_bytes(grammar, read), grammar.call(rules[after])) for after, read in ranges.items()]
+        body = grammar.alt(*options, *([grammar.seq()] if form.accepting[state] else []))
+        repetition = as_repetition(grammar, rule, body)
+        grammar.define(rule, body if repetition is None else repetition)
+    return grammar.call(rules[0])
 
 
 def _settled(form: Greibach) -> tuple[Greibach, Inclusions]:
@@ -128,7 +166,7 @@ class _Writing:
                 ranges.setdefault(word, []).extend(byte_class)
         options: list[Node] = []
         for word, bytes_read in ranges.items():
-            first = self._bytes(bytes_read)
+            first = _bytes(self._grammar, bytes_read)
             if word and word[-1] == one and self._form.nullable[one]:  # ends with itself: written so that a repetition is seen
                 before = [self._call(other) for other in word[:-1]]
                 options += (self._grammar.seq(first, *before, self._filled[one]), self._grammar.seq(first, *before))
@@ -142,9 +180,10 @@ class _Writing:
             return filled
         return self._grammar.repeat(filled, 0, None if self._known.two(one, one, one) else 1)
 
-    def _bytes(self, ranges: list[tuple[int, int]]) -> Node:
-        """One byte of the ranges; as characters, where it is one."""
-        ordered = sorted(ranges)
-        if len(ordered) == 1 and ordered[0][0] == ordered[0][1]:
-            return self._grammar.literal(bytes([ordered[0][0]]))
-        return self._grammar.chars(ordered) if ordered[-1][1] <= LAST_ASCII else self._grammar.bytes_in(ordered)
+
+def _bytes(grammar: Grammar, ranges: list[tuple[int, int]]) -> Node:
+    """One byte of the ranges; as characters, where it is one."""
+    ordered = sorted(ranges)
+    if len(ordered) == 1 and ordered[0][0] == ordered[0][1]:
+        return grammar.literal(bytes([ordered[0][0]]))
+    return grammar.chars(ordered) if ordered[-1][1] <= LAST_ASCII else grammar.bytes_in(ordered)

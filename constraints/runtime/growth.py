@@ -2,17 +2,19 @@
 
 Stacks that say the same are merged (automaton/containment.py, unions.py), but no test tells that of all context-free grammars. So
 a few texts of some tokens are made up, which begin freely and then repeat themselves (token_automaton/pumping.py), and the work
-of each of their bytes is looked at. Where it rises, and where it does in more texts of a small grammar, a search is made in
-several forms: as an equal grammar in which what says the same is there once (normal_form/reduction.py), as written, and each with
-stacks that are kept as a graph (automaton/fronts.py), which takes longer for a byte and does not grow where the other way does.
-What grows does so on a few repetitions of many, so a search follows many texts for some bytes, and those that take most there
-much farther.
+of each of their bytes is looked at; of a small grammar in more texts, and where these take much along cycles that the automaton
+itself has (cycles.py). Where it rises, and is much when the text is long, an equal grammar takes its place that is a finite
+automaton, if there is one (normal_form/finite_form.py): what is kept there cannot grow. If not, a search is made in several
+forms: as an equal grammar in which what says the same is there once (normal_form/reduction.py), as written, and each with stacks
+that are kept as a graph (automaton/fronts.py), which takes longer for a byte and does not grow where the other way does. What
+grows does so on a few repetitions of many, so a search follows many cycles and texts for some bytes, and those that take most
+there much farther.
 
-A form will do if no WINDOW bytes one after another of these texts take more than half of `Limits.byte_words` each on the average:
-the other half is for texts that are not tried. A single byte may take more: a bracket that closes a thousand does, and then has
-closed them; what grows takes it again and again. A grammar without such a form is refused, with the text, and with a part of it
-that a rule reads in two ways (normal_form/readings.py). What a grammar takes that is large without growing is in proportion to its
-size.
+A form will do if no WINDOW bytes one after another take more than `Limits.byte_words` each on the average behind cycles, and more
+than half of it in texts that are made up: the other half is for texts that are not tried. A single byte may take more: a bracket
+that closes a thousand does, and then has closed them; what grows takes it again and again. A grammar without such a form is
+refused, with the text, and with a part of it that a rule reads in two ways (normal_form/readings.py). What a grammar takes that
+is large without growing is in proportion to its size.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ from ..base.errors import ConstraintLimit, UnsupportedKeyword
 from ..grammar.expression import Grammar, Node
 from ..grammar.stopwatch import look
 from ..normal_form.readings import ambiguity
-from ..normal_form.reduction import reduced
+from ..normal_form.reduction import finite, reduced
 from ..token_automaton.pumping import WINDOW
 from ..token_automaton.token_automaton import Pumped, TokenAutomaton
+from .cycles import cycles
 
 _SHOWN = 24  # bytes of a text, in an error
 _OF_A_NODE = 40  # work of a byte that each node of the grammar adds to what is too much
@@ -49,6 +52,12 @@ class Text(NamedTuple):
     period: int
     free: int  # bytes before it only repeats itself
     longest: int  # bytes
+    given: tuple[bytes, bytes] = b"", b""  # of one that is not: a beginning, and a cycle that comes again and again behind it
+
+    @property
+    def written(self) -> bytes:
+        beginning, cycle = self.given
+        return (beginning + cycle * (self.longest // len(cycle) + 1))[: self.longest] if cycle else b""
 
 
 class Texts(NamedTuple):
@@ -66,10 +75,15 @@ class Texts(NamedTuple):
 _FIRST = Texts((1, 2, 3, 1, 2), (32,), 96)
 _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
-_ALL = _MANY._replace(periods=3 * _MANY.periods)
+_FOLLOWED_CYCLES = 6  # texts of a search that repeat cycles and are followed farther
 _FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
-_MOST_WORK = 40_000_000  # of all texts of a search, and again of those that are followed: a second
+_BEGINNINGS = ((3, 3), (20, 1), (8, 8), (20, 20))  # of cycles: how long these are, and their periods: bytes
+_FEW_CYCLES, _MANY_CYCLES = (4, 40), (7, 120)  # their bytes, and how many behind each beginning
+_CYCLES_WORK = 2_000_000  # of all texts that repeat cycles: a tenth of a second or two
+_MOST_WORK = 16_000_000  # of all texts of a search, and again of those that are followed: a second or two
 _MOST_NODES = 200_000  # of an automaton that follows many texts, beyond those of its grammar
+_MANY_NODES = 50_000  # of one that is put aside for another before the next text
+_CYCLES_FROM = 100  # work of a byte, in texts that are made up, from which on cycles are looked for
 _CHEAP = 1_000  # work of a byte, where no other form need be looked for
 
 
@@ -130,6 +144,9 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     written = best = Form(automaton.grammar, automaton.root, stacks_as_graph=False)
     if not _is_suspect(written, automaton):
         return automaton
+    regular = finite(automaton.grammar, automaton.root, automaton.limits) if automaton.may_be_graph else None
+    if regular is not None:
+        return Form(*regular, stacks_as_graph=False).automaton(automaton)
     least: tuple[bool, float] | None = None  # whether work rises, and how much it is: forms whose work does not rise come first
     refused: list[Trial] = []
     for form in _forms(automaton):
@@ -151,18 +168,28 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
 
 
 def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
-    """Whether work rises in the first texts, or in more of them where it does not: of the smallest grammars, and of small ones that
-    take much."""
+    """Whether work rises in the first texts and is much where these are long, or in more of them where it does not: of the smallest
+    grammars, and of small ones that take much; these are followed along cycles, too."""
     trials = _together(form, like, _FIRST)
     if any(trial.explodes for trial in trials):
         return True
-    if any(trial.rises for trial in trials) and any(trial.rises or trial.explodes for trial in _together(form, like, _MORE)):
+    if any(trial.rises for trial in trials) and _are_dear(form, like, _together(form, like, _MORE)):
         return True
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return False
     trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
-    return any(trial.rises or dearest(trial.work) > _DEAR for trial in trials)
+    most = max((dearest(trial.work) for trial in trials), default=0)
+    if most > _DEAR or _are_dear(form, like, trials):
+        return True
+    return most >= _CYCLES_FROM and _are_dear(form, like, _on_cycles(form, like, *_FEW_CYCLES))
+
+
+def _are_dear(form: Form, like: TokenAutomaton, trials: Iterable[Trial]) -> bool:
+    """Whether a text explodes, or takes much where it is long, if its work rises."""
+    rising = _dearest(trial for trial in trials if trial.rises or trial.explodes)
+    followed = (trial for text in _longer(rising) for trial in _each(form, like, (text,)))
+    return any(trial.explodes or trial.is_cut or dearest(trial.work) > _DEAR for trial in followed)
 
 
 def _forms(automaton: TokenAutomaton) -> Iterator[Form]:
@@ -205,33 +232,77 @@ def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text]) -> list[Trial
     return trials
 
 
+def _on_cycles(form: Form, like: TokenAutomaton, longest: int, most: int) -> Iterator[Trial]:
+    """Texts that repeat each of many cycles, if they can be read; no more behind one whose work explodes, or all work that may be
+    spent."""
+    walked, followed = form.automaton(like, _MOST_NODES), form.automaton(like, _MOST_NODES)
+    left = _CYCLES_WORK
+    made_up = [Text(seed, period, length, length) for seed, (length, period) in enumerate(_BEGINNINGS)]
+    try:
+        beginnings = [b"", *(_tried(walked, text, like.limits.nodes).text for text in made_up)]
+        for beginning, cycle in cycles(walked, beginnings, longest, most):
+            if followed.num_nodes > _MANY_NODES:
+                followed = form.automaton(like, _MOST_NODES)
+            made = Text(0, len(cycle), 0, len(beginning) + _FIRST.longest, (beginning, cycle))
+            trial = _tried(followed, made, like.limits.nodes)
+            left -= int(trial.work.sum())
+            if trial.work.size >= made.longest or trial.explodes:
+                yield trial
+            if trial.explodes or left < 0:
+                break
+    except ConstraintLimit as error:
+        if error.limit == "seconds":
+            raise
+
+
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
-    """All texts, and those that took most where they ended once more, much farther: first some that do not repeat themselves."""
-    trials = _each(form, like, _ALL.each())
-    if any(trial.explodes or trial.is_cut for trial in trials):
-        return trials
-    ordered = sorted(trials, key=lambda trial: -trial.last)
-    free = [trial for trial in ordered if trial.made.free >= _LONG][:_FREE]
-    followed = free + [trial for trial in ordered if trial.made.free < _LONG][: _FOLLOWED - _FREE]
-    return trials + _each(form, like, (trial.made._replace(longest=_LONG) for trial in followed))
+    """Texts that repeat the cycles which take most, and all that are made up; of these those that took most where they ended once
+    more, much farther: first some that do not repeat themselves. No more behind those that explode."""
+    trials = list(_on_cycles(form, like, *_MANY_CYCLES))
+    if not _stop(trials):
+        trials = _each(form, like, _longer(_dearest(trials)[:_FOLLOWED_CYCLES]))
+    if not _stop(trials):
+        made_up = _each(form, like, _MANY.each())
+        trials += made_up
+    if not _stop(trials):
+        free = _dearest(trial for trial in made_up if trial.made.free >= _LONG)[:_FREE]
+        trials += _each(form, like, _longer(free + _dearest(trial for trial in made_up if trial.made.free < _LONG)[:-_FREE]))
+    return trials
 
 
-def _most(grammar: Grammar, like: TokenAutomaton) -> int:
+def _dearest(trials: Iterable[Trial]) -> list[Trial]:
+    """Those that take most where they end."""
+    return sorted(trials, key=lambda trial: -trial.last)[:_FOLLOWED]
+
+
+def _longer(trials: Iterable[Trial]) -> Iterator[Text]:
+    return (trial.made._replace(longest=_LONG) for trial in trials)
+
+
+def _stop(trials: Iterable[Trial]) -> bool:
+    """Whether nothing more is to be learnt of a form."""
+    return any(trial.explodes or trial.is_cut for trial in trials)
+
+
+def _most(grammar: Grammar, like: TokenAutomaton, share: float = 1.0) -> int:
     """Work of a byte that is too much for a text that is tried, on the average of WINDOW."""
-    return int(_SHARE * (like.limits.byte_words + _OF_A_NODE * len(grammar)))
+    return int(share * (like.limits.byte_words + _OF_A_NODE * len(grammar)))
 
 
 def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
     """most_nodes: the limit; where the automaton has a lower one, to meet that is to take too much."""
-    most, longest = _most(automaton.grammar, automaton), made.longest
+    most, longest = _most(automaton.grammar, automaton, 1.0 if made.given[1] else _SHARE), made.longest
     pumped = Pumped(made.free, np.zeros(longest + 1, np.int32), np.zeros(longest, np.int32), np.full(longest, -1, np.int32))
     pumped.states[0] = automaton.start
+    if made.given[1]:
+        pumped.text[:] = np.frombuffer(made.written, np.uint8)
+        pumped = pumped._replace(given=longest)
     try:
         length = automaton.pump(made.period, made.seed, 0, longest, (most + 1) * WINDOW, pumped)
     except ConstraintLimit as error:
         if error.limit == "seconds":
             raise
-        if error.limit != "nodes" or automaton.limits.nodes == most_nodes:
+        if error.limit != "byte_words" and (error.limit != "nodes" or automaton.limits.nodes == most_nodes):
             return Trial(made, b"", pumped.work[:0], most, is_cut=True)  # so small a limit says so when it matters
         length = int(np.count_nonzero(pumped.work >= 0))
         pumped.work[length] = (most + 1) * WINDOW
@@ -241,8 +312,11 @@ def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
 
 def _refused(trial: Trial, written: Form) -> UnsupportedKeyword:
     length, half = len(trial.text), max(len(trial.text) // 2, 1)
-    begun, again = trial.text[: max(trial.made.free, trial.made.period)][:_SHOWN], trial.text[-trial.made.period :]
-    steps = f"{trial.at(half)} behind {half}, {trial.last} behind {length} bytes (half of limit `byte_words`: {trial.most})"
+    beginning, cycle = trial.made.given
+    begun = beginning + cycle if cycle else trial.text[: max(trial.made.free, trial.made.period)]
+    begun, again = begun[:_SHOWN], cycle or trial.text[-trial.made.period :]
+    limit = f"{'' if cycle else 'half of '}limit `byte_words`: {trial.most}"
+    steps = f"{trial.at(half)} behind {half}, {trial.last} behind {length} bytes ({limit})"
     found = ambiguity(written.grammar, written.root, trial.text)
     shown = "" if found is None else f"; rule {found.rule!r} reads {_shown(found.text)} as {found.first} and as {found.second}"
     return UnsupportedKeyword(

@@ -25,18 +25,21 @@ from ..numba_support.jit import entry, inner
 NO_BYTE = -1
 WINDOW = 64  # bytes whose work is looked at together
 _TRIED = 4  # items of a state
+_SHARE_OF_PARTS = 16  # parts that one byte may look at, of the most work of WINDOW bytes: where these are pairs of stacks, a fault
+_ALL_PARTS = (1 << 31) - 1
 
 
 @entry(states="int32[:]", text="int32[:]", work="int32[:]")
 def pump(
     arena_address: int, period: int, seed: int, at: int, end: int, most_work: int, free: int,
-    states: NDArray[np.int32], text: NDArray[np.int32], work: NDArray[np.int32],
+    states: NDArray[np.int32], text: NDArray[np.int32], work: NDArray[np.int32], given: int,
 ) -> int:
     """How many bytes the text has by now: `end`, or fewer where it cannot go on, where the last WINDOW bytes took more than
     `most_work`, and on a fault. Goes on with a text of `at` bytes.
 
     free: from this byte on the text repeats itself wherever it can. states: int32 [end + 1] the state before each byte; text,
-    work: int32 [end] the bytes, and the work of each, negative where it is not known yet.
+    work: int32 [end] the bytes, and the work of each, negative where it is not known yet. given: so many bytes are in `text`
+    already.
     """
     m = tables_at(arena_address)
     while at < end and work[at] >= 0:
@@ -47,11 +50,14 @@ def pump(
     while at < end:
         s = wide(states[at])
         before = work_so_far(m)
+        m.n.most_parts = min(m.n.parts + most_work // _SHARE_OF_PARTS, _ALL_PARTS)
         random = mix(wide(seed), wide(at), wide(period), 0)
         byte = NO_BYTE
-        if at >= period and (at >= free or random & 1 != 0) and goes_on(m, s, wide(text[at - period])):
+        if at < given:
+            byte = wide(text[at]) if goes_on(m, s, wide(text[at])) else NO_BYTE
+        elif at >= period and (at >= free or random & 1 != 0) and goes_on(m, s, wide(text[at - period])):
             byte = wide(text[at - period])
-        if byte == NO_BYTE:
+        if byte == NO_BYTE and at >= given:
             byte = any_byte(m, s, random >> 3)
         if byte == NO_BYTE or m.n.fault != Fault.NONE:
             return at

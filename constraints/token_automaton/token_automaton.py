@@ -100,6 +100,7 @@ class Pumped(NamedTuple):
     states: NDArray[np.int32]  # [bytes + 1] before each byte
     text: NDArray[np.int32]  # [bytes]
     work: NDArray[np.int32]  # [bytes] what each took
+    given: int = 0  # bytes that are not made up
 
 
 class TokenAutomaton:
@@ -197,14 +198,17 @@ class TokenAutomaton:
         """The length of a text that is made up from its byte `at` on, see pumping.py. The clock is looked at now and then, more
         often where bytes take much."""
         num_bytes = _PUMPED_AT_ONCE
-        while True:
-            begun, upto = at, min(at + num_bytes, end)
-            at = int(self._machine.call(pumping.pump, period, seed, at, upto, most_work, *pumped))
-            if at < upto or at == end:
-                return at
-            look()
-            if int(pumped.work[begun:at].sum()) < _LITTLE_WORK:
-                num_bytes *= 2
+        try:
+            while True:
+                begun, upto = at, min(at + num_bytes, end)
+                at = int(self._machine.call(pumping.pump, period, seed, at, upto, most_work, *pumped))
+                if at < upto or at == end:
+                    return at
+                look()
+                if int(pumped.work[begun:at].sum()) < _LITTLE_WORK:
+                    num_bytes *= 2
+        finally:
+            self._machine.n.most_parts = 0
 
     def forced(self, state: State) -> bytes:
         """The bytes of text that every completion begins with; a special token ends them."""
@@ -531,6 +535,10 @@ class TokenAutomaton:
             yield
         finally:
             self._machine.beyond = before
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self._machine.n.nodes)
 
     @property
     def num_states(self) -> int:
