@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
-from maskwright.constraints.front_ends.json_schema.lowering.plain import PlainContainers
+from maskwright.constraints.front_ends.json_schema.lowering.plain import PlainSchemas
 from maskwright.constraints.front_ends.json_schema.strings import strings
 from maskwright.constraints.front_ends.json_schema.strings.text import JsonText
 from maskwright.constraints.grammar.expression import Event, Grammar, Kind, Node
@@ -82,7 +82,7 @@ def test_the_short_way_for_plain_arrays_and_objects_leads_to_the_same_place(sche
     short = _meaning(source)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("array", "object"):
-            patch.setattr(PlainContainers, name, lambda self, site: None)
+            patch.setattr(PlainSchemas, name, lambda self, site: None)
         assert _meaning(source) == short
 
 
