@@ -56,7 +56,7 @@ LEAVES: list[Any] = [
     True, {}, {"type": "string"}, {"type": "string", "description": "x"}, {"const": 1}, {"enum": ["a", None]}, {"type": "integer"},
     {"type": "integer", "format": "int32"}, {"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m", "title": "m"}, {"type": "string", "x": 1},
     {"type": "string", "maxLength": 3}, {"type": "integer", "minimum": 2}, {"type": "string", "minLength": 2, "maxLength": 1},
-    {"type": ["null", "integer"]}, {"title": "anything"}, {"enum": ["b"], "type": "string"}, {"enum": ["b"], "type": "null"},
+    {"type": ["null", "integer"], "maximum": 2}, {"type": "array", "items": {"type": "string"}, "minItems": 2}, {"title": "anything"}, {"enum": ["b"], "type": "string"}, {"enum": ["b"], "type": "null"},
     False, {"type": "array", "items": False}, {"$ref": "#/$defs/none"},
 ]  # fmt: skip
 
@@ -185,6 +185,8 @@ FEW_WORDS: list[dict[str, Any]] = [
     {"type": "number", "exclusiveMinimum": -2, "minimum": 1, "maximum": 9, "exclusiveMaximum": 10}, {"type": "number", "maximum": 1e3},
     {"enum": ["b", "a", "b"]}, {"enum": [None, True, 1, "a"]}, {"const": None}, {"const": "\u00e9"}, {"enum": [2, 1], "type": "integer"},
     {"type": "boolean", "const": False}, {"enum": [1, 1.0, 0.5]}, {"enum": ["a", 1], "type": "string"},
+    {"enum": ["a", None], "type": ["string", "null"]}, {"type": ["integer", "null"], "minimum": 3, "maxLength": 1},
+    {"type": ["string", "boolean"], "maxLength": 2}, {"type": ["string", "array"], "maxLength": 2}, {"type": ["integer"], "maximum": 2},
     {"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "integer", "minimum": 3}]}, {"oneOf": [{"type": "null"}, {"const": "a"}]},
     {"oneOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}, {"type": "boolean"}]},
     {"anyOf": [{"type": "integer"}, {"type": "number"}]}, {"oneOf": [{"type": "boolean"}, {"type": "string", "enum": []}]},
@@ -211,3 +213,21 @@ def test_what_is_made_in_a_complete_grammar_is_right() -> None:
     again = whole.lower(grammar, Limits())
     assert len(grammar) > size, "nothing is found again"
     assert Reference(grammar, again).accepts(b'{"a":1}') and not Reference(grammar, again).accepts(b"{}")
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (1, None), (2, None), (0, 2), (1, 1), (2, 4), (0, 0), (3, 2)], ids=str)
+@pytest.mark.parametrize("whitespace", ["compact", "flexible"])
+def test_arrays_of_some_number_of_items_are_the_nodes_of_the_long_way(bounds: tuple[int, int | None], whitespace: str) -> None:
+    low, high = bounds
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": low, **({} if high is None else {"maxItems": high})}
+    found = []
+    for beside in ({}, {"uniqueItems": False}):  # which says nothing, and is not plain
+        source = JsonSchema({**schema, **beside}, whitespace=whitespace)
+        grammar = source.new_grammar(Limits())
+        try:
+            root = source.lower(grammar, Limits())
+        except ConstraintError as error:
+            found.append(str(error).partition(":")[0])
+        else:
+            found.append((root, grammar.rows.tolist(), bytes(grammar.pool), grammar.lists.tolist()))
+    assert found[0] == found[1]

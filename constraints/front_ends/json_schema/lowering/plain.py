@@ -1,5 +1,5 @@
-"""Schemas that say little: the type of a scalar, its bounds or its length, listed scalars, `items` of an array, or `properties`
-of an object with `required` and `additionalProperties`.
+"""Schemas that say little: the type of a scalar, its bounds or its length, listed scalars, `items` of an array and how many there
+are, or `properties` of an object with `required` and `additionalProperties`.
 
 Most schemas are such. Their nodes equal those of the long way, but are made in one walk: without alternatives and shapes, and,
 where they stand inside of each other and refer to no others, without sites and conjunctions. What is malformed or admits nothing
@@ -24,6 +24,7 @@ from ..documents.keyword_table import APPLICATORS, ASSERTIONS, DESCRIPTIONS
 from ..documents.keywords import TYPES, is_anything
 from ..documents.paths import escape_token
 from ..documents.reading import count_of
+from ..documents.values import atom_of
 from ..strings.string_shape import StringShape
 from ..strings.strings import LANGUAGES, Strings
 from ..strings.text import JsonText
@@ -41,13 +42,15 @@ _ITEMS: Final = 4
 _LENGTH: Final = 8
 _LANGUAGE: Final = 16
 _BOUNDS: Final = 32
-_MORE: Final = 64
+_COUNT: Final = 64
+_MORE: Final = 128
 _SAID_BY: Final[dict[str, int]] = {
     **dict.fromkeys(ASSERTIONS | APPLICATORS, _MORE),
     "type": 0,
     **dict.fromkeys(("enum", "const"), _LISTS),
     **dict.fromkeys(("properties", "required", "additionalProperties"), _MEMBERS),
     "items": _ITEMS,
+    **dict.fromkeys(("minItems", "maxItems"), _COUNT),
     **dict.fromkeys(("minLength", "maxLength"), _LENGTH),
     **dict.fromkeys(LANGUAGES, _LANGUAGE),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _BOUNDS),
@@ -82,7 +85,7 @@ class PlainSchemas:
     def array(self, site: Site) -> Node | None:
         """The texts of an array; None where the schema says more than this builder knows."""
         active = site.active
-        return self._array(active, site.path, site.document, site.scope) if _said(active) & ~_ITEMS == 0 else None
+        return self._array(active, site.path, site.document, site.scope) if _said(active) & ~(_ITEMS | _COUNT) == 0 else None
 
     def object(self, site: Site) -> Node | None:
         """The texts of an object; None where the schema says more than this builder knows."""
@@ -106,6 +109,8 @@ class PlainSchemas:
             return None
         if said & _LISTS:
             return self._listed(active, kind) if said == _LISTS else None
+        if isinstance(kind, list):
+            return self._of_types(active, _in_order(tuple(kind)), said)
         if kind == "string":
             if said & _LANGUAGE:
                 return None
@@ -113,6 +118,16 @@ class PlainSchemas:
         if kind == "integer" or kind == "number":
             return self._between(active, kind) if said & _BOUNDS else self._bare_node(kind)
         return self._bare_node(kind) if kind == "boolean" or kind == "null" else None
+
+    def _of_types(self, active: dict[str, Any], kinds: list[str], said: int) -> Node | None:
+        """The texts of the values of some types, of which keywords say something."""
+        nodes: list[Node] = []
+        for kind in kinds:
+            node = self._scalar(active, kind, said)
+            if node is None or node == FAIL:
+                return None
+            nodes.append(node)
+        return self._grammar.alt(*nodes)
 
     def _bare_node(self, kind: Any) -> Node:
         """All values of a type, or of some, or of all."""
@@ -132,7 +147,7 @@ class PlainSchemas:
         return self._typed(kind)
 
     def _listed(self, active: dict[str, Any], kind: Any) -> Node | None:
-        """The texts of listed scalars of one type; None where other values are listed."""
+        """The texts of listed scalars that are of the type; None where other values are listed."""
         values = active.get("enum")
         if values is None:
             values = [active["const"]]
@@ -140,17 +155,11 @@ class PlainSchemas:
             return None
         if not values or len(values) > self._limits.enum_values:
             return None
+        kinds = [kind] if isinstance(kind, str) else kind
         for value in values:
-            if isinstance(value, str):
-                is_right = kind is None or kind == "string"
-            elif value is None:
-                is_right = kind is None or kind == "null"
-            elif isinstance(value, bool):
-                is_right = kind is None or kind == "boolean"
-            else:
-                is_number = kind is None or kind == "integer" or kind == "number"
-                is_right = is_number and isinstance(value, int) and -_MAX_LISTED_INTEGER < value < _MAX_LISTED_INTEGER
-            if not is_right:
+            atom = atom_of(value)
+            is_right = kinds is None or atom in kinds or (atom == "integer" and "number" in kinds)
+            if not is_right or atom in ("fraction", "array", "object") or (atom == "integer" and not _is_short(value)):
                 return None
         return self._text.scalars(values, self._limits.digits)
 
@@ -199,9 +208,23 @@ class PlainSchemas:
         item = self._part(items, path, "items", None, document, scope)
         if item == FAIL:
             return None
+        if "minItems" in active or "maxItems" in active:
+            return self._counted(item, active.get("minItems", 0), active.get("maxItems"))
         grammar, text, end = self._grammar, self._text, self._grammar.literal("]")
         _, following = loop(grammar, item, text.gap, text.comma, end)
         return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end, following))
+
+    def _counted(self, item: Node, low: Any, high: Any) -> Node | None:
+        """The texts of arrays of some number of items; None for one that is large, or 0 at the most."""
+        grammar, text, end, most = self._grammar, self._text, self._grammar.literal("]"), self._limits.repetition
+        if not (isinstance(low, int) and low <= most and (high is None or (isinstance(high, int) and max(low, 1) <= high <= most))):
+            return None
+        further = [(grammar.seq(text.comma, grammar.seq(item, text.gap)), 0, None)]
+        whole = grammar.bag(further, low, high)
+        behind = grammar.bag(further, max(low - 1, 0), None if high is None else high - 1)
+        first = grammar.seq(item, text.gap, grammar.seq(behind, end))
+        grammar.seq(whole, end)  # is not needed, but the long way makes it: so nodes have equal numbers
+        return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end if low == 0 else FAIL, first))
 
     def _object(self, active: dict[str, Any], path: str, document: Document, scope: Scope) -> Node | None:
         properties, required = active.get("properties"), active.get("required", ())
@@ -270,7 +293,7 @@ class PlainSchemas:
             return None
         kind, said = active.get("type"), _said(active)
         if (kind == "object" or kind == "array") and not said & _MORE:
-            if said & ~(_MEMBERS if kind == "object" else _ITEMS) or (kind == "object" and self._in_any_order is not None):
+            if said & ~(_MEMBERS if kind == "object" else _ITEMS | _COUNT) or (kind == "object" and self._in_any_order is not None):
                 return None
             below = _below(path, keyword, name)
             self._check(below)
@@ -303,6 +326,10 @@ def _said(active: dict[str, Any]) -> int:
     for keyword in active:
         said |= _SAID_BY.get(keyword, 0)
     return said
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, int) and -_MAX_LISTED_INTEGER < value < _MAX_LISTED_INTEGER
 
 
 def _below(path: str, keyword: str, name: str | None) -> str:
