@@ -30,6 +30,7 @@ from ..strings.strings import LANGUAGES, Strings
 from ..strings.text import JsonText
 
 MAX_INLINE: Final = 24  # levels of nested values lowered in place
+_BETWEEN_LOOKS: Final = 1023  # parts without parts of their own, a few milliseconds
 _MAX_LISTED_INTEGER: Final = 10**15  # of listed integers that are written without ado
 _NOT_BESIDE_REFERENCES: Final = (ASSERTIONS | APPLICATORS) - {"$ref"}
 _NAMES: Final = frozenset({str})
@@ -77,6 +78,7 @@ class PlainSchemas:
         self._node_of, self._typed, self._conjoin, self._check = node_of, typed, conjoin, check
         self._numbering, self._in_any_order, self._tells_all = numbering, in_any_order, tells_all
         self.levels = 0
+        self._num_scalars = 0
         self._of_type: dict[str, Node] = {}  # all values of a type
         self._bare: dict[Any, Conj] = {}  # by type and document
         self._said: dict[Any, Conj] = {}  # by number
@@ -301,6 +303,9 @@ class PlainSchemas:
             node = (self._object if kind == "object" else self._array)(active, below, document, scope)
             self.levels -= 1
         else:
+            self._num_scalars += 1
+            if not self._num_scalars & _BETWEEN_LOOKS:
+                self._check(path)
             node = self._scalar(active, kind, said)
             below = ""
         if node is not None and node != FAIL and node not in self._grammar.labels:
