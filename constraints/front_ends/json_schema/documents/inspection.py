@@ -89,6 +89,8 @@ class Inspection:
                     self._note_reference(top, place)
                 for below, where in _subschemas(read[1], place)[::-1]:
                     todo.append((document, dialect, below, where))
+            elif id(schema) in self._above_references:  # read before what is around it
+                self._note_reference(top, place)
 
     def _note_reference(self, top: Any, place: Place) -> None:
         """Note what is around a schema with a reference, and the schema itself. top: where looking began."""
