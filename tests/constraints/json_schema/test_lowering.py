@@ -220,7 +220,7 @@ def test_what_is_made_in_a_complete_grammar_is_right() -> None:
 def test_arrays_of_some_number_of_items_are_the_nodes_of_the_long_way(bounds: tuple[int, int | None], whitespace: str) -> None:
     low, high = bounds
     schema = {"type": "array", "items": {"type": "integer"}, "minItems": low, **({} if high is None else {"maxItems": high})}
-    found = []
+    found: list[object] = []
     for beside in ({}, {"uniqueItems": False}):  # which says nothing, and is not plain
         source = JsonSchema({**schema, **beside}, whitespace=whitespace)
         grammar = source.new_grammar(Limits())

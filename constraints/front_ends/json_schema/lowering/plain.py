@@ -251,7 +251,8 @@ class PlainSchemas:
     def _members(self, values: dict[str, Node], required: Iterable[str], other: Node) -> Node:
         """The texts of objects whose members have an order."""
         grammar, text, gap, comma = self._grammar, self._text, self._text.gap, self._text.comma
-        needed, links = set(required), []
+        needed = set(required)
+        links: list[tuple[Node, bool]] = []
         for name, value in values.items():
             links.append((text.member(name, value), name in needed))
         links.reverse()
