@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
-from maskwright.constraints.front_ends.json_schema.lowering.plain import PlainContainers
+from maskwright.constraints.front_ends.json_schema.lowering.plain import PlainSchemas
 from maskwright.constraints.front_ends.json_schema.strings import strings
 from maskwright.constraints.front_ends.json_schema.strings.text import JsonText
 from maskwright.constraints.grammar.expression import Event, Grammar, Kind, Node
@@ -55,6 +55,8 @@ NAMES = ["a", "b", "ab", "c"]
 LEAVES: list[Any] = [
     True, {}, {"type": "string"}, {"type": "string", "description": "x"}, {"const": 1}, {"enum": ["a", None]}, {"type": "integer"},
     {"type": "integer", "format": "int32"}, {"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m", "title": "m"}, {"type": "string", "x": 1},
+    {"type": "string", "maxLength": 3}, {"type": "integer", "minimum": 2}, {"type": "string", "minLength": 2, "maxLength": 1},
+    {"type": ["null", "integer"], "maximum": 2}, {"type": "array", "items": {"type": "string"}, "minItems": 2}, {"title": "anything"}, {"enum": ["b"], "type": "string"}, {"enum": ["b"], "type": "null"},
     False, {"type": "array", "items": False}, {"$ref": "#/$defs/none"},
 ]  # fmt: skip
 
@@ -81,8 +83,8 @@ def test_the_short_way_for_plain_arrays_and_objects_leads_to_the_same_place(sche
     source = JsonSchema(root, whitespace=whitespace)
     short = _meaning(source)
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("array", "object"):
-            patch.setattr(PlainContainers, name, lambda self, site: None)
+        for name in ("array", "object", "scalar"):
+            patch.setattr(PlainSchemas, name, lambda self, site: None)
         assert _meaning(source) == short
 
 
@@ -174,14 +176,31 @@ def test_what_a_lookahead_has_refused_is_dead_at_once(pattern: str) -> None:
     assert constraint.accepts(b"a.b") and not constraint.accepts(b"a://b.c")
 
 
+FEW_WORDS: list[dict[str, Any]] = [
+    *({"type": kind} for kind in ("string", "integer", "number", "boolean", "null")), {"type": ["null", "string"]}, {"title": "a"},
+    {"type": ["object", "number", "integer"]}, {"type": "integer", "format": "int32", "maxLength": 2}, {"type": "boolean", "minimum": 1},
+    {"type": "string", "minLength": 2}, {"type": "string", "minLength": 1, "maxLength": 3}, {"type": "string", "maxLength": 0},
+    {"type": "string", "pattern": "^a+$", "maxLength": 3}, {"type": "string", "format": "date", "minimum": 1},
+    {"type": "integer", "minimum": 1, "exclusiveMaximum": 30}, {"type": "number", "minimum": 0.5, "exclusiveMinimum": 0.5},
+    {"type": "number", "exclusiveMinimum": -2, "minimum": 1, "maximum": 9, "exclusiveMaximum": 10}, {"type": "number", "maximum": 1e3},
+    {"enum": ["b", "a", "b"]}, {"enum": [None, True, 1, "a"]}, {"const": None}, {"const": "\u00e9"}, {"enum": [2, 1], "type": "integer"},
+    {"type": "boolean", "const": False}, {"enum": [1, 1.0, 0.5]}, {"enum": ["a", 1], "type": "string"},
+    {"enum": ["a", None], "type": ["string", "null"]}, {"type": ["integer", "null"], "minimum": 3, "maxLength": 1},
+    {"type": ["string", "boolean"], "maxLength": 2}, {"type": ["string", "array"], "maxLength": 2}, {"type": ["integer"], "maximum": 2},
+    {"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "integer", "minimum": 3}]}, {"oneOf": [{"type": "null"}, {"const": "a"}]},
+    {"oneOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}, {"type": "boolean"}]},
+    {"anyOf": [{"type": "integer"}, {"type": "number"}]}, {"oneOf": [{"type": "boolean"}, {"type": "string", "enum": []}]},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("escapes", ["json", "any"])
-@pytest.mark.parametrize("kind", ["string", "integer", "number", "boolean", "null"])
-def test_scalars_without_conditions_are_the_nodes_of_the_long_way(kind: str, escapes: str) -> None:
-    """The long way is taken where a keyword stands beside the type, even one that says nothing of such values."""
+@pytest.mark.parametrize("schema", FEW_WORDS, ids=json.dumps)
+def test_schemas_that_say_little_are_the_nodes_of_the_long_way(schema: dict[str, Any], escapes: str) -> None:
+    """The long way is taken where another keyword stands there, even one that says nothing."""
     limits = Limits()
-    short, long = ({"type": kind}, {"type": kind, "maxItems": 1})
-    grammar = JsonSchema(short, escapes=escapes).new_grammar(limits)
-    found = [JsonSchema(schema, escapes=escapes).lower(grammar, limits) for schema in (short, long)]
+    source = JsonSchema(schema, escapes=escapes)
+    grammar = source.new_grammar(limits)
+    found = [source.lower(grammar, limits), JsonSchema({**schema, "minItems": 0}, escapes=escapes).lower(grammar, limits)]
     assert found[0] == found[1]
 
 
@@ -194,3 +213,21 @@ def test_what_is_made_in_a_complete_grammar_is_right() -> None:
     again = whole.lower(grammar, Limits())
     assert len(grammar) > size, "nothing is found again"
     assert Reference(grammar, again).accepts(b'{"a":1}') and not Reference(grammar, again).accepts(b"{}")
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (1, None), (2, None), (0, 2), (1, 1), (2, 4), (0, 0), (3, 2)], ids=str)
+@pytest.mark.parametrize("whitespace", ["compact", "flexible"])
+def test_arrays_of_some_number_of_items_are_the_nodes_of_the_long_way(bounds: tuple[int, int | None], whitespace: str) -> None:
+    low, high = bounds
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": low, **({} if high is None else {"maxItems": high})}
+    found: list[object] = []
+    for beside in ({}, {"uniqueItems": False}):  # which says nothing, and is not plain
+        source = JsonSchema({**schema, **beside}, whitespace=whitespace)
+        grammar = source.new_grammar(Limits())
+        try:
+            root = source.lower(grammar, Limits())
+        except ConstraintError as error:
+            found.append(str(error).partition(":")[0])
+        else:
+            found.append((root, grammar.rows.tolist(), bytes(grammar.pool), grammar.lists.tolist()))
+    assert found[0] == found[1]

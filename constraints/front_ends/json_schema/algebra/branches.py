@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ....base.errors import ConstraintLimit
 from ..documents.document import Site
-from ..documents.keyword_table import APPLICATORS
+from ..documents.keyword_table import APPLICATORS, ASSERTIONS
 from ..documents.keywords import in_force
 from ..documents.policy import MAX_APPLIED, Policy, too_deep
 from .annotations import Annotations
@@ -48,6 +48,7 @@ from .parts import Parts, condition, own, unevaluated_of
 from .products import FEW, MAX_TERMS, Products, check_count, union
 from .sameness import Sameness
 
+_MEANINGFUL: Final = ASSERTIONS | APPLICATORS
 FEW_PRODUCTS: Final = 32  # alternatives that conditions multiply to; where there are more, they stay conditions
 FEW_OF_EACH: Final = 8  # as many times those of one condition, where that is more
 
@@ -90,7 +91,7 @@ class Branches:
         """The alternatives of a conjunction; none when nothing satisfies it."""
         known = self._of_conj.get(conj)
         if known is None:
-            pending = self._plain_terms(conj) or self.pending_terms(conj)
+            pending = self._plain_terms(conj) or self._terms_by_type(conj) or self.pending_terms(conj)
             if any(isinstance(literal, (Exclusive, Condition)) for term in pending for literal in term):
                 pending = list(dict.fromkeys(term for each in pending for term in self._settled(each)))
             known = self._of_conj[conj] = pending
@@ -140,6 +141,26 @@ class Branches:
             return []
         self._parts.note_ignored(site)
         return [own(site)]
+
+    def _terms_by_type(self, conj: Conj) -> list[Term]:
+        """The alternatives of a schema that is one of others, which are each of another type and apply none to the value itself;
+        none for other schemas."""
+        site = conj[0] if len(conj) == 1 else None
+        if not isinstance(site, Site) or len(site.active) != len(site.keywords):
+            return []
+        meaningful = list(_MEANINGFUL.intersection(site.active))
+        if meaningful not in (["anyOf"], ["oneOf"]) or len(site.active[meaningful[0]]) < 2:
+            return []
+        found: dict[str, Term] = {}
+        for part in self._parts.subschemas(site, meaningful[0]):
+            target = self._sameness.lowered_as(self._parts.target(part))
+            kind = target.active.get("type")
+            kind = "number" if kind == "integer" else kind
+            is_plain = len(target.active) == len(target.keywords) and APPLICATORS.isdisjoint(target.active)
+            if not (is_plain and isinstance(kind, str)) or kind in found:
+                return []
+            found[kind] = (target,)
+        return list(found.values())
 
     def pending_terms(self, conj: Conj) -> list[Term]:
         """The alternatives of a conjunction, with `Exclusive` literals in them. Without these literals they admit more values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ..documents.document import Site
+from ..documents.document import Document, Scope, Site
 from ..documents.drafts import position
 from ..documents.keyword_table import ALWAYS_EXACT, DESCRIPTIONS, Position
 
@@ -23,14 +23,11 @@ class Numbering:
         self._by_content: dict[Hashable, int] = {}
         self._by_identity: dict[tuple[int, int] | None, int] = {}  # of schemas that documents hold, and their drafts
 
-    def of(self, site: Site, schema: Any) -> Hashable:
-        """A key that is equal for schemas which say the same of the same values.
-
-        schema: of the site, or of one below it that has no address of its own.
-        """
+    def of(self, schema: Any, document: Document, scope: Scope) -> Hashable:
+        """A key that is equal for schemas which say the same of the same values."""
         if isinstance(schema, bool):
             return schema
-        return self._number(schema, Position.SCHEMA, site.document.draft), site.document, site.scope
+        return self._number(schema, Position.SCHEMA, document.draft), document, scope
 
     def is_lowered_once(self, schema: Any) -> bool:
         """Whether a schema is taken for an equal one wherever it stands."""

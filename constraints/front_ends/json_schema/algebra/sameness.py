@@ -56,7 +56,7 @@ class Sameness:
         """The first site that says the same as this one and whose references lead to the same schemas."""
         known = self._like.get(site)
         if known is None:
-            known = self._like[site] = self._first.setdefault(self._numbering.of(site, site.schema), site)
+            known = self._like[site] = self._first.setdefault(self._numbering.of(site.schema, site.document, site.scope), site)
         return known
 
     def is_contradiction(self, conj: Conj) -> bool:

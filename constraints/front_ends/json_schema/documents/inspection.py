@@ -13,13 +13,14 @@ from ....base.errors import ConstraintError
 from ....grammar.stopwatch import look
 from .dialect import Dialect, Reading
 from .forms import CHECK_OF, REMARKABLE, remark_on
-from .keyword_table import ANNOTATIONS, CHECKED_AFTERWARDS, KEYWORDS, TYPE_NAMES, Position
+from .keyword_table import ANNOTATIONS, CHECKED_AFTERWARDS, KEYWORDS, REFERENCES, TYPE_NAMES, Position
 from .near_words import meant_by, type_meant_by
 from .paths import escape_token, shown
 
 _BETWEEN_LOOKS: Final = 1023  # schemas that are read
 # Keywords that hold schemas where a value meets them: whether an object of the keyword's value holds them by name.
 _HOLDERS: Final = {name: Position.MAP in one.holds for name, one in KEYWORDS.items() if one.holds and name not in ANNOTATIONS}
+_REFERENCES: Final = frozenset(REFERENCES)
 
 
 class _Document(Protocol):
@@ -38,6 +39,7 @@ class Inspection:
 
     def __init__(self) -> None:
         self._read: dict[int, tuple[Dialect, Reading]] = {}  # by identity; the library holds these schemas
+        self._above_references: set[int] = set()  # by identity: what has a reference inside
         self._remarks: dict[str, None] = {}
         self._unknown: dict[str, list[Place]] = {}  # by word that is no keyword: the schemas that have it
 
@@ -57,8 +59,16 @@ class Inspection:
             return dialect.read(schema)
         return known[1]
 
+    def alone(self, schema: dict[str, Any], dialect: Dialect) -> dict[str, Any] | None:
+        """The keywords of a schema that was looked at, if nothing inside refers to others, and all of them mean something."""
+        known = self._read.get(id(schema))
+        if known is None or known[0] is not dialect or id(schema) in self._above_references:
+            return None
+        keywords, active = known[1]
+        return active if len(active) == len(keywords) else None
+
     def _look_below(self, document: _Document, schema: Any, path: str) -> None:
-        dialect = document.dialect
+        dialect, top = document.dialect, schema
         todo: list[tuple[_Document, Dialect, Any, Place]] = [(document, dialect, schema, path)]
         while todo:
             document, dialect, schema, place = todo.pop()
@@ -75,8 +85,23 @@ class Inspection:
                 if not len(self._read) & _BETWEEN_LOOKS:
                     look()
                 self._check(schema, read[1], dialect.draft, place)
+                if not _REFERENCES.isdisjoint(read[1]):
+                    self._note_reference(top, place)
                 for below, where in _subschemas(read[1], place)[::-1]:
                     todo.append((document, dialect, below, where))
+            elif id(schema) in self._above_references:  # read before what is around it
+                self._note_reference(top, place)
+
+    def _note_reference(self, top: Any, place: Place) -> None:
+        """Note what is around a schema with a reference, and the schema itself. top: where looking began."""
+        tokens: list[Any] = []
+        while isinstance(place, tuple):
+            place, *below = place
+            tokens += reversed(below)
+        self._above_references.add(id(top))
+        while tokens:
+            top = top[tokens.pop()]
+            self._above_references.add(id(top))
 
     def _check(self, schema: dict[str, Any], active: dict[str, Any], draft: int, place: Place) -> None:
         """Refuse a keyword that means something and is not of its form; remark on those that are read in another way."""

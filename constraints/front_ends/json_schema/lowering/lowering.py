@@ -16,7 +16,6 @@ from ....grammar.expression import FAIL, Grammar, Node, Rule
 from ....grammar.productivity import barren_rules
 from ....grammar.source import Limits
 from ...numbers.multiples import common_step, not_multiple_node
-from ...numbers.numbers import number_node
 from ..algebra.branches import Branches
 from ..algebra.claims import Among, Claim, Condition, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
 from ..algebra.discriminators import Discriminators
@@ -30,7 +29,7 @@ from ..algebra.partitions import Partitions
 from ..algebra.shapes import NumberShape, ObjectShape
 from ..algebra.shaping import Shapes
 from ..documents.document import Site
-from ..documents.keyword_table import APPLICATORS, ASSERTIONS, concerning
+from ..documents.keyword_table import concerning
 from ..documents.keywords import TYPES
 from ..documents.policy import Policy, entry_of, located
 from ..documents.values import dump_json, equality_key
@@ -39,11 +38,10 @@ from ..strings.text import JsonText
 from .builders import Builders
 from .containers import Containers
 from .objects import Objects
-from .plain import PlainContainers
+from .plain import MAX_INLINE, PlainSchemas
 
 MAX_FLAT: Final = 16  # items or members of a value whose texts are written without ado
 MAX_PROVEN: Final = 40  # claims of one item that are looked at as alternatives, to prove that nothing satisfies them
-MAX_INLINE: Final = 24  # levels of nested values lowered in place
 
 
 class Lowering:
@@ -72,7 +70,10 @@ class Lowering:
         self._together: list[list[Conj]] = []  # conjunctions of which any may hold in one place
         self._has_unique_arrays = False
         in_any_order = None if is_ordered else self._in_any_order
-        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
+        self._plain = PlainSchemas(
+            grammar, limits, text, self._spelled, self.node, lambda kind: self._typed_node((), kind), self._branches.conj,
+            numbering, in_any_order, self._check, tells_all=policy.tells_all,
+        )  # fmt: skip
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         self._open: set[Conj] = set()
         self._deferred: list[Conj] = []
@@ -199,7 +200,7 @@ class Lowering:
             return FAIL
         if conj in self._rules or conj in self._open:
             return self._grammar.call(self._rule(conj))
-        if len(self._open) >= MAX_INLINE:
+        if self._plain.levels >= MAX_INLINE:
             if all(map(self._shapes.is_void, self._branches.terms(conj))):  # where it stands, it matters that there is none
                 return FAIL
             self._deferred.append(conj)
@@ -219,64 +220,53 @@ class Lowering:
         return self._rules[conj]
 
     def _lower(self, conj: Conj) -> Node:
-        self._check(conj)
+        self._check(conj[0].path if conj else None)
         plain = self._plainly(conj)
         if plain is not None and plain != FAIL:
             return self._grammar.label(plain, conj[0].path)
-        opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
+        opened, levels = self._enter(conj)
         self._together.append([conj])
         node = self._grammar.alt(*(self._term(term) for term in self._branches.terms(conj)))
-        self._open = opened
+        self._open, self._plain.levels = opened, levels
         if node == FAIL and conj:
             self._causes.append(f"{conj[0].path} admits nothing")
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
 
+    def _enter(self, conj: Conj) -> tuple[set[Conj], int]:
+        """Lower inside of a conjunction from now on: in place, or as a rule. Returns what was open before."""
+        before = self._open, self._plain.levels
+        if conj in self._rules:
+            self._open, self._plain.levels = {conj}, 1
+        else:
+            self._open, self._plain.levels = self._open | {conj}, self._plain.levels + 1
+        return before
+
     def _plainly(self, conj: Conj) -> Node | None:
-        """The texts of one schema that says little: the type of a scalar, listed strings, or a plain array or object. Most do, and
-        alternatives and shapes of them need not be known. None of all others, and of what admits nothing."""
+        """The texts of one schema that says little, as most do: alternatives and shapes of it need not be known. None of all
+        others, and of what admits nothing."""
         site = conj[0] if len(conj) == 1 else None
         if not isinstance(site, Site) or len(site.active) != len(site.keywords):  # what means nothing is remarked on
             return None
-        kind, says_more = site.active.get("type"), not _BESIDE_TYPE.isdisjoint(site.active)
-        if kind == "object" or kind == "array":
-            return self._plain_container(conj, site, kind)
-        if says_more:
-            return self._listed(site) if kind is None or kind == "string" else None
-        if kind == "string":
-            return self._text.string(self._spelled.text.any_body)
-        if kind == "integer" or kind == "number":
-            return number_node(self._grammar, integer=kind == "integer", digits=self._limits.digits)
-        if kind == "boolean":
-            return self._boolean(())
-        return self._null(()) if kind == "null" else None
+        kind = site.active.get("type")
+        return self._plain_container(conj, site, kind) if kind == "object" or kind == "array" else self._plain.scalar(site)
 
     def _plain_container(self, conj: Conj, site: Site, kind: str) -> Node | None:
         term: Term = (site,)
         known = self._typed.get((term, kind))
         if known is not None:
             return known
-        opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
+        opened, levels = self._enter(conj)
         node = self._plain.object(site) if kind == "object" else self._plain.array(site)
-        self._open = opened
+        self._open, self._plain.levels = opened, levels
         if node is not None:
             self._typed[term, kind] = node
         return node
 
-    def _listed(self, site: Site) -> Node | None:
-        """The texts of the strings that an `enum` lists; None where it lists other values, or something else is said."""
-        values = site.active.get("enum")
-        if not isinstance(values, list) or not _BESIDE_LIST.isdisjoint(site.active) or len(values) > self._limits.enum_values:
-            return None
-        for value in values:
-            if not isinstance(value, str):
-                return None
-        return self._text.scalars(values, self._limits.digits) if values else None
-
-    def _check(self, conj: Conj = ()) -> None:
+    def _check(self, path: str | None = None) -> None:
         """Raise `ConstraintLimit` when nodes, bytes or time are used up. All that may grow passes here, or asks the policy."""
         if len(self._grammar) > self._limits.nodes:
             raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
-        self._policy.check_time(conj[0].path if conj else None)
+        self._policy.check_time(path)
 
     # -- one alternative ----------------------------------------------------------------------------------------------
 
@@ -490,8 +480,6 @@ class Lowering:
 
 
 _ABOUT: Final = {kind: concerning(kind) for kind in ("string", "array", "object")}
-_BESIDE_TYPE: Final = (ASSERTIONS | APPLICATORS) - {"type"}  # keywords that say something of values
-_BESIDE_LIST: Final = _BESIDE_TYPE - {"enum"}
 _OF_CONTAINERS: Final = _ABOUT["array"] | _ABOUT["object"]
 _ORDER: Final = ("null", "boolean", "fraction", "integer", "string", "array", "object")
 

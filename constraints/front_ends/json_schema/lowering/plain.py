@@ -1,44 +1,85 @@
-"""Arrays and objects of which one schema says little: `items`, or `properties` with `required` and `additionalProperties`.
+"""Schemas that say little: the type of a scalar, its bounds or its length, listed scalars, `items` of an array and how many there
+are, or `properties` of an object with `required` and `additionalProperties`.
 
-Most arrays and objects are such. Their nodes equal those of `Containers`, but are made without shapes, needs and counts.
-What is malformed or admits nothing is left to `Containers`, which says why.
+Most schemas are such. Their nodes equal those of the long way, but are made in one walk: without alternatives and shapes, and,
+where they stand inside of each other and refer to no others, without sites and conjunctions. What is malformed or admits nothing
+is left to the long way, which says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any, Final
 
+from ....base.errors import ConstraintLimit
 from ....grammar.expression import FAIL, Event, Grammar, Node
 from ....grammar.separated_lists import chain, loop
+from ....grammar.source import Limits
+from ...numbers.numbers import number_node
 from ..algebra.claims import Claim, Conj
 from ..algebra.numbering import Numbering
-from ..documents.document import Site
+from ..documents.document import Document, Scope, Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, DESCRIPTIONS
-from ..documents.keywords import is_anything
+from ..documents.keywords import TYPES, is_anything
+from ..documents.paths import escape_token
+from ..documents.reading import count_of
+from ..documents.values import atom_of
+from ..strings.string_shape import StringShape
+from ..strings.strings import LANGUAGES, Strings
 from ..strings.text import JsonText
 
-_MEANINGFUL: Final = ASSERTIONS | APPLICATORS
-_NOT_OF_OBJECTS: Final = _MEANINGFUL - {"type", "properties", "required", "additionalProperties"}
-_NOT_OF_ARRAYS: Final = _MEANINGFUL - {"type", "items"}
-_NOT_BESIDE_REFERENCES: Final = _MEANINGFUL - {"$ref"}
-_SCHEMAS: Final = frozenset({dict, bool})
+MAX_INLINE: Final = 24  # levels of nested values lowered in place
+_BETWEEN_LOOKS: Final = 1023  # parts without parts of their own, a few milliseconds
+_MAX_LISTED_INTEGER: Final = 10**15  # of listed integers that are written without ado
+_NOT_BESIDE_REFERENCES: Final = (ASSERTIONS | APPLICATORS) - {"$ref"}
 _NAMES: Final = frozenset({str})
 _BARE: Final = DESCRIPTIONS | {"type"}  # keywords of a schema that says the type at the most
 
+# What a schema says besides its type, as bits
+_LISTS: Final = 1
+_MEMBERS: Final = 2
+_ITEMS: Final = 4
+_LENGTH: Final = 8
+_LANGUAGE: Final = 16
+_BOUNDS: Final = 32
+_COUNT: Final = 64
+_MORE: Final = 128
+_SAID_BY: Final[dict[str, int]] = {
+    **dict.fromkeys(ASSERTIONS | APPLICATORS, _MORE),
+    "type": 0,
+    **dict.fromkeys(("enum", "const"), _LISTS),
+    **dict.fromkeys(("properties", "required", "additionalProperties"), _MEMBERS),
+    "items": _ITEMS,
+    **dict.fromkeys(("minItems", "maxItems"), _COUNT),
+    **dict.fromkeys(("minLength", "maxLength"), _LENGTH),
+    **dict.fromkeys(LANGUAGES, _LANGUAGE),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _BOUNDS),
+}
 
-class PlainContainers:
-    """Builds the texts of plain arrays and objects; `node_of(conj)` gives those of a value, FAIL when there is none.
 
-    `in_any_order(values, required, other)` gives those of objects, unless their members have an order.
+class PlainSchemas:
+    """Builds the texts of plain schemas; `node_of(conj)` gives those of a value, FAIL when there is none, and `typed(kind)` those
+    of all values of a type.
+
+    `in_any_order(values, required, other)` gives those of objects, unless their members have an order. `check(path)` raises an
+    error when what lowering may take is used up.
+
+    levels: of values inside each other that are being lowered in place.
     """
 
     def __init__(
-        self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], conjoin: Callable[[Iterable[Claim]], Conj],
-        numbering: Numbering, in_any_order: Callable[[dict[str, Node], frozenset[str], Node], Node] | None,
+        self, grammar: Grammar, limits: Limits, text: JsonText, strings: Strings, node_of: Callable[[Conj], Node],
+        typed: Callable[[str], Node], conjoin: Callable[[Iterable[Claim]], Conj], numbering: Numbering,
+        in_any_order: Callable[[dict[str, Node], frozenset[str], Node], Node] | None, check: Callable[[str], None],
+        *, tells_all: bool,
     ) -> None:  # fmt: skip
-        self._grammar, self._text, self._node_of, self._conjoin = grammar, text, node_of, conjoin
-        self._numbering, self._in_any_order = numbering, in_any_order
+        self._grammar, self._limits, self._text, self._strings = grammar, limits, text, strings
+        self._node_of, self._typed, self._conjoin, self._check = node_of, typed, conjoin, check
+        self._numbering, self._in_any_order, self._tells_all = numbering, in_any_order, tells_all
+        self.levels = 0
+        self._num_scalars = 0
+        self._of_type: dict[str, Node] = {}  # all values of a type
         self._bare: dict[Any, Conj] = {}  # by type and document
         self._said: dict[Any, Conj] = {}  # by number
         self._targets: dict[Any, Conj] = {}  # by reference, document and scope
@@ -46,77 +87,259 @@ class PlainContainers:
     def array(self, site: Site) -> Node | None:
         """The texts of an array; None where the schema says more than this builder knows."""
         active = site.active
-        items = active.get("items", True)
-        if not _NOT_OF_ARRAYS.isdisjoint(active) or not isinstance(items, (dict, bool)):
-            return None
-        item = self._part(site, items, "items")
-        if item == FAIL:
-            return None
-        grammar, text, end = self._grammar, self._text, self._grammar.literal("]")
-        _, following = loop(grammar, item, text.gap, text.comma, end)
-        return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end, following))
+        return self._array(active, site.path, site.document, site.scope) if _said(active) & ~(_ITEMS | _COUNT) == 0 else None
 
     def object(self, site: Site) -> Node | None:
         """The texts of an object; None where the schema says more than this builder knows."""
         active = site.active
-        if not _NOT_OF_OBJECTS.isdisjoint(active):
-            return None
-        properties, required = active.get("properties", {}), active.get("required", ())
-        additional = active.get("additionalProperties", True)
-        if not (
-            isinstance(properties, dict) and _SCHEMAS.issuperset(map(type, properties.values()))
-            and isinstance(required, (list, tuple)) and _NAMES.issuperset(map(type, required))
-            and all(map(properties.__contains__, required)) and isinstance(additional, (dict, bool))
-        ):  # fmt: skip
-            return None
-        part, needed = self._part, frozenset(required)
-        values = {name: part(site, schema, "properties", name) for name, schema in properties.items()}
-        if any(values[name] == FAIL for name in needed):
-            return None
-        other = FAIL if additional is False else self._part(site, additional, "additionalProperties")
-        if self._in_any_order is not None:
-            return self._in_any_order(values, needed, other)
-        member = self._text.member
-        return self._object([(name, member(name, value)) for name, value in values.items()], needed, other)
+        return self._object(active, site.path, site.document, site.scope) if _said(active) & ~_MEMBERS == 0 else None
 
-    def _object(self, members: list[tuple[str, Node]], needed: frozenset[str], other: Node) -> Node:
+    def scalar(self, site: Site) -> Node | None:
+        """The texts of a schema whose values are scalars, or of one that says types at the most; None for all others."""
+        active = site.active
+        kind, said = active.get("type"), _said(active)
+        if kind == "string" and said & _LANGUAGE and not said & (_LISTS | _MORE):
+            return self._string(site)
+        return self._scalar(active, kind, said) if isinstance(site.schema, dict) else None
+
+    # -- scalars --------------------------------------------------------------------------------------------------------
+
+    def _scalar(self, active: dict[str, Any], kind: Any, said: int) -> Node | None:
+        if said == 0:
+            return self._bare_node(kind)
+        if said & _MORE:
+            return None
+        if said & _LISTS:
+            return self._listed(active, kind) if said == _LISTS else None
+        if isinstance(kind, list):
+            return self._of_types(active, _in_order(tuple(kind)), said)
+        if kind == "string":
+            if said & _LANGUAGE:
+                return None
+            return self._of_length(active) if said & _LENGTH else self._bare_node(kind)
+        if kind == "integer" or kind == "number":
+            return self._between(active, kind) if said & _BOUNDS else self._bare_node(kind)
+        return self._bare_node(kind) if kind == "boolean" or kind == "null" else None
+
+    def _of_types(self, active: dict[str, Any], kinds: list[str], said: int) -> Node | None:
+        """The texts of the values of some types, of which keywords say something."""
+        nodes: list[Node] = []
+        for kind in kinds:
+            node = self._scalar(active, kind, said)
+            if node is None or node == FAIL:
+                return None
+            nodes.append(node)
+        return self._grammar.alt(*nodes)
+
+    def _bare_node(self, kind: Any) -> Node:
+        """All values of a type, or of some, or of all."""
+        if not isinstance(kind, str):
+            kinds = _in_order(tuple(TYPES) if kind is None else tuple(kind))
+            return self._grammar.alt(*[self._bare_node(each) for each in kinds])
+        known = self._of_type.get(kind)
+        if known is None:
+            known = self._of_type[kind] = self._new_bare_node(kind)
+        return known
+
+    def _new_bare_node(self, kind: str) -> Node:
+        if kind == "string":
+            return self._text.string(self._strings.text.any_body)
+        if kind == "integer" or kind == "number":
+            return number_node(self._grammar, integer=kind == "integer", digits=self._limits.digits)
+        return self._typed(kind)
+
+    def _listed(self, active: dict[str, Any], kind: Any) -> Node | None:
+        """The texts of listed scalars that are of the type; None where other values are listed."""
+        values = active.get("enum")
+        if values is None:
+            values = [active["const"]]
+        elif "const" in active:
+            return None
+        if not values or len(values) > self._limits.enum_values:
+            return None
+        kinds = [kind] if isinstance(kind, str) else kind
+        for value in values:
+            atom = atom_of(value)
+            is_right = kinds is None or atom in kinds or (atom == "integer" and "number" in kinds)
+            if not is_right or atom in ("fraction", "array", "object") or (atom == "integer" and not _is_short(value)):
+                return None
+        return self._text.scalars(values, self._limits.digits)
+
+    def _of_length(self, active: dict[str, Any]) -> Node | None:
+        """The texts of the strings of some length."""
+        low, high = active.get("minLength", 0), active.get("maxLength")
+        most = self._limits.repetition
+        if not (isinstance(low, int) and 0 <= low <= most) or not (high is None or (isinstance(high, int) and low <= high <= most)):
+            return None
+        return self._text.string(self._grammar.repeat(self._strings.text.any_character, low, high))
+
+    def _string(self, site: Site) -> Node | None:
+        """The texts of the strings of some languages, and perhaps of some length."""
+        low, high = count_of(site, "minLength") or 0, count_of(site, "maxLength")
+        if low > self._limits.repetition:
+            return None
+        languages = tuple([(keyword, site) for keyword in LANGUAGES if site.active.get(keyword) is not None])
+        return self._text.string(self._strings.body(StringShape(low, high, languages)))
+
+    def _between(self, active: dict[str, Any], kind: str) -> Node | None:
+        """The texts of the numbers between some bounds."""
+        low, above = active.get("minimum"), active.get("exclusiveMinimum")
+        high, below = active.get("maximum"), active.get("exclusiveMaximum")
+        if isinstance(above, bool) or isinstance(below, bool):  # as in draft 4
+            return None
+        excludes_low = above is not None and (low is None or above >= low)
+        excludes_high = below is not None and (high is None or below <= high)
+        low, high = above if excludes_low else low, below if excludes_high else high
+        if low is not None and high is not None and (low > high or (low == high and (excludes_low or excludes_high))):
+            return None
+        try:
+            return number_node(
+                self._grammar, integer=kind == "integer", low=None if low is None else Decimal(low),
+                high=None if high is None else Decimal(high), exclusive_low=excludes_low, exclusive_high=excludes_high,
+                digits=self._limits.digits,
+            )  # fmt: skip
+        except ConstraintLimit:
+            return None
+
+    # -- arrays and objects ---------------------------------------------------------------------------------------------
+
+    def _array(self, active: dict[str, Any], path: str, document: Document, scope: Scope) -> Node | None:
+        items = active.get("items", True)
+        if not isinstance(items, (dict, bool)):
+            return None
+        item = self._part(items, path, "items", None, document, scope)
+        if item == FAIL:
+            return None
+        if "minItems" in active or "maxItems" in active:
+            return self._counted(item, active.get("minItems", 0), active.get("maxItems"))
+        grammar, text, end = self._grammar, self._text, self._grammar.literal("]")
+        _, following = loop(grammar, item, text.gap, text.comma, end)
+        return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end, following))
+
+    def _counted(self, item: Node, low: Any, high: Any) -> Node | None:
+        """The texts of arrays of some number of items; None for one that is large, or 0 at the most."""
+        grammar, text, end, most = self._grammar, self._text, self._grammar.literal("]"), self._limits.repetition
+        if not (isinstance(low, int) and low <= most and (high is None or (isinstance(high, int) and max(low, 1) <= high <= most))):
+            return None
+        further = [(grammar.seq(text.comma, grammar.seq(item, text.gap)), 0, None)]
+        whole = grammar.bag(further, low, high)
+        behind = grammar.bag(further, max(low - 1, 0), None if high is None else high - 1)
+        first = grammar.seq(item, text.gap, grammar.seq(behind, end))
+        grammar.seq(whole, end)  # is not needed, but the long way makes it: so nodes have equal numbers
+        return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end if low == 0 else FAIL, first))
+
+    def _object(self, active: dict[str, Any], path: str, document: Document, scope: Scope) -> Node | None:
+        properties, required = active.get("properties"), active.get("required", ())
+        if properties is None:
+            properties = {}
+        for name in required:
+            if name not in properties:
+                return None
+        values: dict[str, Node] = {}
+        for name, schema in properties.items():
+            values[name] = self._part(schema, path, "properties", name, document, scope)
+        for name in required:
+            if values[name] == FAIL:
+                return None
+        additional, other = active.get("additionalProperties", True), FAIL
+        if additional is not False:
+            other = self._part(additional, path, "additionalProperties", None, document, scope)
+        if self._in_any_order is not None:
+            return self._in_any_order(values, frozenset(required), other)
+        return self._members(values, required, other)
+
+    def _members(self, values: dict[str, Node], required: Iterable[str], other: Node) -> Node:
+        """The texts of objects whose members have an order."""
         grammar, text, gap, comma = self._grammar, self._text, self._text.gap, self._text.comma
+        needed = set(required)
+        links: list[tuple[Node, bool]] = []
+        for name, value in values.items():
+            links.append((text.member(name, value), name in needed))
+        links.reverse()
         if other == FAIL:
             opening, end = grammar.literal("{"), grammar.literal("}")
             later, following = end, FAIL
         else:
             opening, end = grammar.mark(b"{", Event.OBJECT_OPEN), grammar.mark(b"}", Event.OBJECT_CLOSE)
-            key = text.other_name([name for name, _ in members])
+            key = text.other_name(values)
             later, following = loop(grammar, grammar.seq(key, text.colon, other), gap, comma, end)
-        links = [(member, name in needed) for name, member in reversed(members)]
         return grammar.seq(opening, gap, chain(grammar, links, gap, comma, end, later, following))
 
-    def _part(self, site: Site, schema: Any, *tokens: str) -> Node:
-        """The texts of an item or member, whose schema stands below `site`."""
+    # -- parts ----------------------------------------------------------------------------------------------------------
+
+    def _part(self, schema: Any, path: str, keyword: str, name: str | None, document: Document, scope: Scope) -> Node:
+        """The texts of an item or member, whose schema stands under a keyword, and perhaps a name, of that at `path`."""
         if is_anything(schema):
             return self._node_of(())
-        known, key = self._place_of(site, schema)
+        has_address = not isinstance(schema, dict) or "$id" in schema or "id" in schema
+        if not has_address and "$ref" not in schema:
+            node = self._inline(schema, path, keyword, name, document, scope)
+            if node is not None and node != FAIL:
+                return node
+        known, key = (None, None) if has_address else self._place_of(schema, document, scope)
         conj = None if known is None else known.get(key)
         if conj is None:
-            child = site.child(*tokens)
+            child = document.library.site(document, schema, _below(path, keyword, name), scope)
             conj = self._conjoin((child,))
             if known is not None and (known is not self._targets or child not in conj):
                 known[key] = conj
         return self._node_of(conj)
 
-    def _place_of(self, site: Site, schema: dict[str, Any] | bool) -> tuple[dict[Any, Conj] | None, Any]:
+    def _inline(
+        self, schema: dict[str, Any], path: str, keyword: str, name: str | None, document: Document, scope: Scope
+    ) -> Node | None:
+        """The texts of a part that is plain, made without a site; None of one that is not."""
+        if self.levels >= MAX_INLINE or self._tells_all or document.library.dropped:
+            return None
+        active = document.library.inspection.alone(schema, document.dialect)
+        if active is None:
+            return None
+        kind, said = active.get("type"), _said(active)
+        if (kind == "object" or kind == "array") and not said & _MORE:
+            if said & ~(_MEMBERS if kind == "object" else _ITEMS | _COUNT) or (kind == "object" and self._in_any_order is not None):
+                return None
+            below = _below(path, keyword, name)
+            self._check(below)
+            self.levels += 1
+            node = (self._object if kind == "object" else self._array)(active, below, document, scope)
+            self.levels -= 1
+        else:
+            self._num_scalars += 1
+            if not self._num_scalars & _BETWEEN_LOOKS:
+                self._check(path)
+            node = self._scalar(active, kind, said)
+            below = ""
+        if node is not None and node != FAIL and node not in self._grammar.labels:
+            self._grammar.label(node, below or _below(path, keyword, name))
+        return node
+
+    def _place_of(self, schema: dict[str, Any], document: Document, scope: Scope) -> tuple[dict[Any, Conj] | None, Any]:
         """The dictionary that keeps the conjunction of a schema, and the key there; None for schemas that are not kept."""
-        if isinstance(schema, bool) or "$id" in schema or "id" in schema:
-            return None, None
-        if schema.keys() <= _BARE and (types := _type_names(schema.get("type"))):
-            return self._bare, (types, site.document)
         reference = schema.get("$ref")
-        if reference is None:
-            is_known = self._numbering.is_lowered_once(schema)
-            return (self._said, self._numbering.of(site, schema)) if is_known else (None, None)
-        if not isinstance(reference, str) or not _NOT_BESIDE_REFERENCES.isdisjoint(schema):
-            return None, None
-        return self._targets, (reference, site.document, site.scope)
+        if reference is not None:
+            if not isinstance(reference, str) or not _NOT_BESIDE_REFERENCES.isdisjoint(schema):
+                return None, None
+            return self._targets, (reference, document, scope)
+        if schema.keys() <= _BARE and (types := _type_names(schema.get("type"))):
+            return self._bare, (types, document)
+        is_known = self._numbering.is_lowered_once(schema)
+        return (self._said, self._numbering.of(schema, document, scope)) if is_known else (None, None)
+
+
+def _said(active: dict[str, Any]) -> int:
+    """What keywords say besides the type."""
+    said = 0
+    for keyword in active:
+        said |= _SAID_BY.get(keyword, 0)
+    return said
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, int) and -_MAX_LISTED_INTEGER < value < _MAX_LISTED_INTEGER
+
+
+def _below(path: str, keyword: str, name: str | None) -> str:
+    return f"{path}/{keyword}" if name is None else f"{path}/{keyword}/{escape_token(name)}"
 
 
 def _type_names(types: Any) -> tuple[str, ...]:
@@ -124,3 +347,9 @@ def _type_names(types: Any) -> tuple[str, ...]:
     if isinstance(types, str):
         return (types,)
     return tuple(types) if isinstance(types, list) and _NAMES.issuperset(map(type, types)) else ()
+
+
+def _in_order(names: tuple[str, ...]) -> list[str]:
+    """Names of types in the order in which their values are written; integers are numbers, too."""
+    kinds = [name for name in ("null", "boolean", "number", "integer", "string", "array", "object") if name in names]
+    return [name for name in kinds if name != "integer" or "number" not in names]
