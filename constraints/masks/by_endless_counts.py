@@ -24,11 +24,11 @@ from .strategy_contract import Told
 def by_endless_counts(row_by_later: Any) -> Any:
     @inner
     def describe(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
-        saturated = saturate_state(m, vocab, state)
+        saturated = saturate_state(m, state, vocab.depth)
         if saturated == state or m.n.fault != Fault.NONE:
             return Told.DECLINED
         number = row_by_later(m, vocab, rows, saturated, completable)
-        if saturate_state(m, vocab, state) != saturated or m.n.fault != Fault.NONE:
+        if saturate_state(m, state, vocab.depth) != saturated or m.n.fault != Fault.NONE:
             return Told.DECLINED
         m.states[state].events = m.states[saturated].events
         begin(rows, number, 0)

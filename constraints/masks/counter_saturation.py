@@ -6,10 +6,13 @@ large that it is never reached.
 
     "up to 4990 more characters", "up to 4989 more", ...    have the mask of "any number of characters"
 
-`saturate_class` does this for a state inside a body class, `saturate_state` for all others, also inside intersections.
+`saturate_class` does this for a state inside a body class, `saturate_state` for all others, also inside intersections, and
+intersections inside of these.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +35,10 @@ from ..automaton.tables import DEAD, STATE_MASK, UNKNOWN, Fault, Tables
 from ..base.ids import BodyId, NodeId, StateId
 from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_records import ClassTables, Vocab, first_ascii
+from ..vocabulary.packed_records import ClassTables, first_ascii
 
 _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a repetition
+_DEEPEST = 3  # intersections inside each other
 
 
 @inner
@@ -111,9 +115,9 @@ def ends_at_controls(m: Tables, tables: ClassTables, s: StateId) -> bool:
 
 
 @inner
-def saturate_state(m: Tables, vocab: Vocab, s: StateId) -> StateId:
-    """The state in which the repetitions of `s` that end farther away than any token reaches have no end; `s` itself
-    when it has none; DEAD on a fault. Of a frame, those of its inner state.
+def saturate_state(m: Tables, s: StateId, token: int) -> StateId:
+    """The state in which the repetitions of `s` that end farther away than a token of `token` bytes reaches have no end; `s`
+    itself when it has none; DEAD on a fault. Of a frame, those of its inner state.
 
     Within a token both states go the same ways, so their masks are the same. In the operands of an intersection a
     repetition must end farther away than a token and any completion found so far: what can be completed from `s` can be
@@ -127,19 +131,90 @@ def saturate_state(m: Tables, vocab: Vocab, s: StateId) -> StateId:
     So again the masks are the same unless the walk raises that too far.
     """
     if m.states[s].frame == 0:
-        return saturate_items(m, vocab, s)
+        return saturate_items(m, s, token)
     inner_state = inner_of(m, s)
-    saturated = saturate_items(m, vocab, inner_state)
+    saturated = saturate_items(m, inner_state, token)
     return s if saturated == inner_state else framed(m, saturated, tail_of(m, s))
 
 
 @inner
-def saturate_items(m: Tables, vocab: Vocab, s: StateId) -> StateId:
+def saturate_flat_operand(m: Tables, s: StateId, enough: int) -> StateId:
+    """The operand `s` of an intersection with those repetitions made endless of which `enough` bytes can be read, but for those in
+    its own intersections."""
+    start, length = m.states[s].start, m.states[s].length
+    if m.states[s].frame != 0 or length > _MAX_ITEMS:
+        return s
+    for j in range(length):
+        m.items[j] = saturate_continuation(m, m.pool[start + j], enough, False)
+        if m.n.fault != Fault.NONE:
+            return s
+    return intern_state(m, length, m.states[s].body_class, m.states[s].max_chars, m.states[s].unlisted)
+
+
+def _saturate_operand(saturate_product: Any) -> Any:
+    """A function of loops: `saturate_flat_operand`, and its own intersections with it."""
+
+    @inner
+    def saturate_operand(m: Tables, s: StateId, enough: int) -> StateId:
+        start, length = m.states[s].start, m.states[s].length
+        if m.states[s].frame != 0 or length > _MAX_ITEMS or m.states[s].has_no_product == 1:
+            return saturate_flat_operand(m, s, enough)
+        items = np.empty(_MAX_ITEMS, np.int64)
+        for j in range(length):
+            item = m.pool[start + j]
+            if m.nodes[head_of(m, item)].kind == Kind.PRODUCT:
+                items[j] = saturate_product(m, item, enough)
+            else:
+                items[j] = saturate_continuation(m, item, enough, False)
+            if m.n.fault != Fault.NONE:
+                return s
+        for j in range(length):
+            m.items[j] = items[j]
+        return intern_state(m, length, m.states[s].body_class, m.states[s].max_chars, m.states[s].unlisted)
+
+    return saturate_operand
+
+
+def _saturate_product(saturate_operand: Any) -> Any:
+    """A function of loops: an item that begins with an intersection, with those repetitions in its operands made endless of which
+    `enough` bytes can be read."""
+
+    @inner
+    def saturate_product(m: Tables, item: NodeId, enough: int) -> NodeId:
+        product = head_of(m, item)
+        if m.nodes[product].c != Kind.BOTH:
+            return item
+        x, y = m.nodes[product].a, m.nodes[product].b
+        saturated_x, saturated_y = saturate_operand(m, x, enough), saturate_operand(m, y, enough)
+        if saturated_x == x and saturated_y == y or m.n.fault != Fault.NONE:
+            return item
+        saturated = intern_node(m, Kind.PRODUCT, saturated_x, saturated_y, Kind.BOTH)
+        if m.nodes[saturated].size == UNKNOWN and m.n.fault == Fault.NONE:
+            push_request(m, saturated, SEARCH)
+            serve_requests(m)
+        if m.n.fault != Fault.NONE or m.nodes[saturated].size >= INFINITE:  # search given up
+            return item
+        return saturated if product == item else sequence(m, saturated, m.nodes[item].b)
+
+    return saturate_product
+
+
+def _nested(depth: int) -> Any:
+    """`saturate_product` for intersections of intersections, so many inside each other."""
+    operand = saturate_flat_operand if depth == 1 else _saturate_operand(_nested(depth - 1))
+    return _saturate_product(operand)
+
+
+saturate_product = _nested(_DEEPEST)
+
+
+@inner
+def saturate_items(m: Tables, s: StateId, token: int) -> StateId:
     """`saturate_state` of a state that is no frame; a frame is returned as it is."""
     start, length = m.states[s].start, m.states[s].length
     if m.states[s].frame != 0 or length > _MAX_ITEMS:
         return s
-    items, token, max_chars = np.empty(_MAX_ITEMS, np.int64), vocab.depth, m.states[s].max_chars
+    items, max_chars = np.empty(_MAX_ITEMS, np.int64), m.states[s].max_chars
     for j in range(length):
         item = m.pool[start + j]
         if m.nodes[head_of(m, item)].kind == Kind.PRODUCT:
@@ -153,39 +228,6 @@ def saturate_items(m: Tables, vocab: Vocab, s: StateId) -> StateId:
     body = m.states[s].body_class
     max_chars = ENDLESS if body != NO_BODY and max_chars > token else max_chars
     return intern_state(m, length, body, max_chars, m.states[s].unlisted)
-
-
-@inner
-def saturate_product(m: Tables, item: NodeId, enough: int) -> NodeId:
-    """An item that begins with an intersection, with those repetitions in its operands made endless of which `enough`
-    bytes can be read."""
-    product = head_of(m, item)
-    if m.nodes[product].c != Kind.BOTH:
-        return item
-    x, y = m.nodes[product].a, m.nodes[product].b
-    saturated_x, saturated_y = saturate_operand(m, x, enough), saturate_operand(m, y, enough)
-    if saturated_x == x and saturated_y == y or m.n.fault != Fault.NONE:
-        return item
-    saturated = intern_node(m, Kind.PRODUCT, saturated_x, saturated_y, Kind.BOTH)
-    if m.nodes[saturated].size == UNKNOWN and m.n.fault == Fault.NONE:
-        push_request(m, saturated, SEARCH)
-        serve_requests(m)
-    if m.n.fault != Fault.NONE or m.nodes[saturated].size >= INFINITE:  # search given up
-        return item
-    return saturated if product == item else sequence(m, saturated, m.nodes[item].b)
-
-
-@inner
-def saturate_operand(m: Tables, s: StateId, enough: int) -> StateId:
-    """The operand `s` of an intersection with those repetitions made endless of which `enough` bytes can be read."""
-    start, length = m.states[s].start, m.states[s].length
-    if m.states[s].frame != 0 or length > _MAX_ITEMS:
-        return s
-    for j in range(length):
-        m.items[j] = saturate_continuation(m, m.pool[start + j], enough, False)
-        if m.n.fault != Fault.NONE:
-            return s
-    return intern_state(m, length, m.states[s].body_class, m.states[s].max_chars, m.states[s].unlisted)
 
 
 @inner
@@ -221,9 +263,23 @@ def saturate_node(m: Tables, node: NodeId, enough: int, is_flat: bool) -> NodeId
     if m.nodes[body].body_class != NO_BODY:  # no copy has fewer bytes than the shortest
         is_beyond_reach = high * m.nodes[body].size >= enough
         return repetition(m, body, low, UNBOUNDED) if is_beyond_reach else node
+    body = body if is_flat else saturate_body(m, body, enough)
     copies_begun = m.nodes[body].copies_begun
     if m.nodes[body].size == 0 or copies_begun >= MAX_COPIES_BEGUN or 0 <= high < max(copies_begun, 1) + 2:
-        return node
+        return node if body == m.nodes[node].a else repetition(m, body, low, high)
     if is_flat and low >= max(copies_begun, 1) + 2:
         return repetition(m, body, SATURATED_COPIES, SATURATED_COPIES)
-    return repetition(m, body, low, SATURATED_COPIES) if high >= 0 else node
+    return repetition(m, body, low, SATURATED_COPIES if high >= 0 else high)
+
+
+@inner
+def saturate_body(m: Tables, body: NodeId, enough: int) -> NodeId:
+    """What is repeated, with the repetition of a class with which it begins made endless if `enough` bytes of that can be read: a
+    label and a dot, for example, of which a token begins several."""
+    head = head_of(m, body)
+    if m.nodes[body].kind != Kind.SEQ or m.nodes[head].kind != Kind.REPEAT or m.nodes[head].c < 0:
+        return body
+    unit = m.nodes[head].a
+    if m.nodes[unit].body_class == NO_BODY or m.nodes[head].c * m.nodes[unit].size < enough:
+        return body
+    return sequence(m, repetition(m, unit, m.nodes[head].b, UNBOUNDED), m.nodes[body].b)

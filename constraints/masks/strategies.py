@@ -14,6 +14,7 @@ from ..base.ids import RowId, StateId
 from ..numba_support.jit import inner
 from ..numba_support.records import Words
 from ..vocabulary.packed_records import Vocab
+from .by_common_lengths import by_common_lengths
 from .by_endless_body import by_endless_body
 from .by_endless_counts import by_endless_counts
 from .by_own_walk import by_own_walk
@@ -23,6 +24,7 @@ from .strategy_contract import Strategy, Told, keep_base, keep_row
 
 STRATEGIES: tuple[tuple[Strategy, Callable[[Any], Any]], ...] = (
     (Strategy.ENDLESS_COUNTS, by_endless_counts),
+    (Strategy.COMMON_LENGTHS, by_common_lengths),
     (Strategy.UNLISTED_NAMES, by_unlisted_names),
     (Strategy.SHARED_TAIL, lambda row: by_shared_tail),
     (Strategy.ENDLESS_BODY, lambda row: by_endless_body),

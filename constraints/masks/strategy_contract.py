@@ -25,9 +25,10 @@ class Strategy(IntFlag):
 
     NONE = 0
     ENDLESS_COUNTS = 1
-    UNLISTED_NAMES = 2
-    SHARED_TAIL = 4
-    ENDLESS_BODY = 8
+    COMMON_LENGTHS = 2
+    UNLISTED_NAMES = 4
+    SHARED_TAIL = 8
+    ENDLESS_BODY = 16
 
 
 class Told(IntEnum):

@@ -78,6 +78,7 @@ class Vocab(View):
     array: Words  # all of it
     words: int  # uint32 words of a mask
     depth: int  # bytes of the longest token
+    common_depth: int  # bytes that few tokens exceed
     spells: int  # 1 when every byte is a token
     eos: int  # the place of the first EOS id
     num_eos: int
@@ -91,6 +92,7 @@ class Vocab(View):
     quoted_apart: Trie  # of those in which a key can end and, behind a value, another one begin
     separated: Trie  # of those with a quotation mark or a comma, in which a key or another item can begin
     listed: Trie  # of those with a bracket and a comma, in which an array can begin and have two items
+    longer: Trie  # of the tokens that exceed `common_depth`
     controls: int  # the place of the first token with a control character and no quotation mark before it, which no JSON string has
     num_controls: int
     string: Place  # of the tables of the characters of JSON strings

@@ -36,6 +36,7 @@ from .packed_records import (
 from .trie import TokenTrie
 
 WIDE = 12  # children from which a node gets a table of them
+_TOKENS_A_LONG_ONE = 256  # see `Vocab.common_depth`
 _SPARE_WORDS = 1 << 24  # for body classes; reserved, not taken
 _HEADER_WORDS = len(Vocab.WORDS)
 
@@ -49,15 +50,16 @@ class PackedVocabulary:
         self.address = int(self.array.ctypes.data)
         self._used = _HEADER_WORDS
         self.array[Vocab.WORDS["depth"].index] = trie.max_depth  # what shapes are made with
-        controls = _controls(trie)
+        controls, common_depth = _controls(trie), _common_depth(trie)
         self.array[:_HEADER_WORDS] = view_words(
             Vocab,
             {
-                "array": 0, "words": words, "depth": trie.max_depth, "spells": spells_every_byte,
+                "array": 0, "words": words, "depth": trie.max_depth, "common_depth": common_depth, "spells": spells_every_byte,
                 "eos": self._add(np.array(eos_token_ids, np.int32)), "num_eos": len(eos_token_ids),
                 "text_offsets": self._add(trie.token_offsets), "text": self._add(trie.token_bytes),
                 "trie": self.trie(trie, has_shapes=True), "grouped": self._grouped(grouped(trie)),
                 **{name: self.trie(of) for name, of in _quoted(trie).items()},
+                "longer": self.trie(SubTrie.without(trie.depth <= common_depth, trie), has_shapes=True),
                 "controls": self._add(controls), "num_controls": controls.size,
                 "string": 0, "line": 0,
             },
@@ -175,6 +177,12 @@ def _quoted(trie: TokenTrie) -> dict[str, SubTrie]:
         "quoted_apart": SubTrie.quoted_apart(trie),
         "listed": SubTrie.with_each(b"[,", trie),
     }
+
+
+def _common_depth(trie: TokenTrie) -> int:
+    """The least number of bytes that at most one token of _TOKENS_A_LONG_ONE exceeds."""
+    lengths = np.sort(np.repeat(trie.depth, np.diff(trie.first)))
+    return int(lengths[-1 - lengths.size // _TOKENS_A_LONG_ONE]) if lengths.size else 0
 
 
 def _controls(trie: TokenTrie) -> NDArray[np.int32]:

@@ -123,6 +123,7 @@ WORDS = [
 ]  # fmt: skip
 COMPILERS.append(compiler([*SINGLE_BYTES, *dict.fromkeys(word for word in WORDS if len(word) > 1)]))
 SLOW.append(Compiler(COMPILERS[-1].vocabulary))
+WITH_WORDS = len(COMPILERS) - 1
 LETTERS = [
     "[a-z]+", "[A-Za-z]+", "[A-Za-z0-9-]{1,9}", "[a-zA-Zé]*", r"[^\s]+", r"[^\s\"]{2,}", "[b-y]*", "[a-z]{3}", "[0-9a-fA-F]+", r"[^\x00-\x1f]{0,5}",
     r"(?:[a-z]+|TRUE)", r"(?:[a-zA-Z]|\\[nt])*", r"[\u00e0-\uffff]*", "[A-Z][a-z]*", "(?:true|[a-z]{2}Z)", '"[^"]{0,35}"', r'"(?:[^"\\]|\\[n"]){0,99}"',
@@ -131,7 +132,7 @@ LETTERS = [
 
 @given(st.lists(st.sampled_from([*LETTERS, *BETWEEN, '"', ": ", "}"]), min_size=1, max_size=4), st.integers(0, 99))
 def test_masks_by_groups_of_bytes_equal_plain_walks(parts: list[str], seed: int) -> None:
-    check_walk(Regex("".join(parts)), len(COMPILERS) - 1, seed)
+    check_walk(Regex("".join(parts)), WITH_WORDS, seed)
 
 
 SHARED = [{}, {"type": "string"}, {"type": "number"}, {"type": "array", "items": {}}, {"type": "string", "maxLength": 90}, {"enum": [1, "a"]},
@@ -146,7 +147,7 @@ def test_masks_of_values_at_several_places_equal_plain_walks(parts: list[dict[st
         "additionalProperties": False if closed else parts[0],
         "$defs": {"name": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/name"}}]}},
     }
-    check_walk(JsonSchema(schema, whitespace=whitespace), len(COMPILERS) - 1, seed, length=24)
+    check_walk(JsonSchema(schema, whitespace=whitespace), WITH_WORDS, seed, length=24)
 
 
 NAMES = ["", "a", "aa", "ab", "b", "ba", "abab", 'a"', 'a"b', "a\\", "\n", "é", "éa", "€", " ", " a"]
@@ -174,6 +175,22 @@ BOUNDS = st.one_of(st.integers(2, 12), st.integers(10, 45), st.integers(40, 200)
 @given(st.sampled_from(COUNTED), BOUNDS, st.sampled_from(WITHIN), BOUNDS, st.sampled_from([0, 2, 3]), st.integers(0, 99))
 def test_masks_of_counters_in_intersections_equal_plain_walks(counted: str, high: int, within: str, other: int, which: int, seed: int) -> None:
     check_walk(Regex(counted % high) & Regex(within % other), which, seed, length=20)
+
+
+COMPILERS.append(compiler([*FULL, b"a" * 60]))  # one token that is much longer than all others
+SLOW.append(Compiler(COMPILERS[-1].vocabulary))
+WITH_A_LONG_TOKEN = len(COMPILERS) - 1
+
+
+@given(
+    st.sampled_from([*COUNTED, "(?:.{1,%d}b){1,40}", "(?:[^a]{0,%d}a)*d?"]), BOUNDS, st.sampled_from(WITHIN), st.lists(BOUNDS, min_size=2, max_size=2),
+    st.sampled_from([".*", ".*a.*", "(?!.*aab).*"]), st.integers(0, 99),
+)  # fmt: skip
+def test_masks_of_counters_in_intersections_of_intersections_equal_plain_walks(
+    counted: str, high: int, within: str, bounds: list[int], third: str, seed: int
+) -> None:
+    source = Regex(counted % high) & (Regex(within % bounds[0]) & Regex(third)) & Regex(f".{{0,{bounds[1]}}}")
+    check_walk(source, WITH_A_LONG_TOKEN, seed, length=20)
 
 
 @given(st.sampled_from(COUNTED), BOUNDS, BOUNDS, st.sampled_from([0, 1, 10]), st.sampled_from([0, 1, 3]), st.integers(0, 99))

@@ -36,6 +36,8 @@ SOURCES: dict[str, Any] = {
     "patterned": JsonSchema({"patternProperties": {"^d": {}}, "properties": dict.fromkeys(("ab", "aab", "b"), WORDS), "additionalProperties": WORDS}),
     "other": JsonSchema({"type": "string", "not": {"enum": ["ab", "aab", "ba"]}}),
     "unique": JsonSchema({"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
+    "labels": JsonSchema({"type": "string", "pattern": r"^(?!.*://)(?=.{1,255}$)((.{1,63}\.){1,127}(?![0-9]*$)[a-z0-9-]+\.?)$"}),
+    "lengths": JsonSchema({"type": "string", "pattern": "^(?=.{2,50}$)(?!.*aa)(.{1,40}b){1,9}$"}),
 }
 
 
@@ -48,16 +50,18 @@ TEXTS: dict[str, list[bytes]] = {  # where masks are asked for, beside those alo
 }
 MET_IN = {  # a source whose masks each of these makes
     Strategy.ENDLESS_COUNTS: "counts", Strategy.UNLISTED_NAMES: "any order",
-    Strategy.SHARED_TAIL: "calls", Strategy.ENDLESS_BODY: "unique",
+    Strategy.SHARED_TAIL: "calls", Strategy.ENDLESS_BODY: "unique", Strategy.COMMON_LENGTHS: "labels",
 }  # fmt: skip
 
 
-COMPILERS = {one: compiler(FULL) for one in (Strategy.NONE, *EACH)}
+WITH_A_LONG_ONE = [*FULL, b"a" * 60]  # much longer than all others
+FAR = ("labels", "lengths")  # sources for that vocabulary
+COMPILERS = {(one, far): compiler(WITH_A_LONG_ONE if far else FULL) for one in (Strategy.NONE, *EACH) for far in (False, True)}
 
 
 def masks_of(source: Any, strategy: Strategy, seed: int, steps: int, name: str = "") -> list[bytes]:
     """The masks along a random text, and at the texts of the source, each made without a strategy."""
-    constraint = COMPILERS[strategy].compile(source)
+    constraint = COMPILERS[strategy, name in FAR].compile(source)
     constraint._automaton.leave_out(strategy)
     rng, state, masks = random.Random(seed), constraint.start(), []
     for _ in range(steps):
@@ -94,7 +98,7 @@ def test_masks_of_random_expressions_without_a_strategy_are_the_same(source: Any
 @cache
 def work(strategy: Strategy, name: str) -> tuple[int, ...]:
     """What was visited and made for the masks of a source without a strategy."""
-    constraint = compiler(FULL).compile(SOURCES[name])
+    constraint = compiler(WITH_A_LONG_ONE if name in FAR else FULL).compile(SOURCES[name])
     constraint._automaton.leave_out(strategy)
     for seed in range(3):
         rng, state = random.Random(seed), constraint.start()

@@ -1,0 +1,46 @@
+"""A strategy: the row of the state in which repetitions have no end that end out of reach of all but the longest tokens; these are
+looked at by themselves.
+
+Condition: the state holds an intersection, and some repetition of it ends farther away than `Vocab.common_depth` bytes, which few
+tokens exceed: 500 of 131,072 have more than 19, some of them 76, such as lines of dashes, and one of those is enough for no length
+of a host's label to be out of reach (`saturate_state`, counter_saturation.py).
+Why it is right: within a token of so many bytes both states go the same ways, and longer ones are walked from the state itself.
+That is looked at once more when the row is there, because the walk may find completions that reach farther.
+What it saves: a host name with two lookaheads over 131,072 tokens (MaskBench's aerleon) has 22,000 to 31,000 states behind its
+first texts, and had 51,000 to 56,000; its longest mask takes 3,500 transitions, and took 9,400.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..automaton.tables import Fault, Tables
+from ..base.ids import StateId
+from ..numba_support.jit import inner
+from ..numba_support.records import Words
+from ..vocabulary.packed_records import ROOT, Vocab
+from .counter_saturation import saturate_state
+from .mask_rows import begin, clear_tokens, has_too_many_edits
+from .strategy_contract import Told
+from .trie_walk import walk
+
+
+def by_common_lengths(row_by_later: Any) -> Any:
+    @inner
+    def describe(m: Tables, vocab: Vocab, rows: Words, state: StateId, completable: int) -> int:
+        if m.states[state].has_no_product == 1 or vocab.common_depth == vocab.depth or completable != 0:
+            return Told.DECLINED
+        saturated = saturate_state(m, state, vocab.common_depth)
+        if saturated == state or m.n.fault != Fault.NONE:
+            return Told.DECLINED
+        number = row_by_later(m, vocab, rows, saturated, completable)
+        if m.n.fault != Fault.NONE or saturate_state(m, state, vocab.common_depth) != saturated:
+            return Told.DECLINED
+        begin(rows, number, 0)
+        longer = vocab.longer
+        clear_tokens(rows, longer.order, longer.order + longer.nodes[longer.num_nodes].first)
+        walk(m, vocab, rows, longer, ROOT, state)
+        m.states[state].events |= m.states[saturated].events
+        return Told.DECLINED if has_too_many_edits(rows) or m.n.fault != Fault.NONE else Told.DESCRIBED
+
+    return describe
