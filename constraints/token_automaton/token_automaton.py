@@ -153,6 +153,10 @@ class TokenAutomaton:
         """Bytes of a text with which `state` could be finished, if its parts were by themselves."""
         return int(self._machine.nodes("size")[self._items(state)].min(initial=INFINITE))
 
+    def is_shorter(self, num_bytes: int) -> bool:
+        """Whether it is known of the grammar as written that its shortest text has at most so many bytes."""
+        return 0 <= self._machine.nodes("size").item(self.root) <= num_bytes
+
     def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         """`cost` of many states."""
         costs: NDArray[np.int32] = self._machine.states("cost")[states]

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from maskwright.constraints import Limits
 from maskwright.constraints.automaton.machine import SHARE_OF_ENDS, Machine
-from maskwright.constraints.automaton.tables import FIELDS, HASHES, Arena, Counters, Fault, NodeRecord, StateRecord
+from maskwright.constraints.automaton.tables import (
+    FIELDS,
+    HASH_SIZES,
+    HASHES,
+    Arena,
+    Counters,
+    Fault,
+    NodeRecord,
+    StateRecord,
+    clean,
+)
 
 ROOM = 1000  # nodes and states that fit, of which a few are there
 
@@ -42,3 +54,23 @@ def test_nearly_full_is_what_the_counters_say(name: str) -> None:
         machine = Machine(arena, Limits(**{name: most}))
         assert machine.num_states == arena.n.states - 1
         assert machine.is_nearly_full == (counted > (1 - SHARE_OF_ENDS) * most)
+
+
+def test_an_arena_is_cleared_where_the_next_one_relies_on_it() -> None:
+    """The tables of fixed size before `work` are written before they are read; all others are zero, as new ones are."""
+    arena = small_arena()
+    offsets = arena.array[: len(FIELDS) + 1].tolist()
+    for name in FIELDS:
+        if name != "n":
+            arena.table(name)[:] = 7
+    in_use = {name: int(arena.array[word]) for name, word in HASH_SIZES.items()}
+    touched = clean(arena.array)
+    behind = offsets[-1] - offsets[FIELDS.index("work")]
+    assert touched == sum(in_use.values()) + behind + 9 * (NodeRecord.SIZE + StateRecord.SIZE + 256)
+    spans = {name: arena.array[start:end] for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
+    for name, num_words in in_use.items():
+        assert not spans[name][:num_words].any() and (spans[name][num_words:] == 7).all()
+    for name in ("nodes", "pool", "states", "next"):
+        assert (spans[name] == 7).all()
+    assert not arena.array[: offsets[1]].any() and not arena.array[offsets[FIELDS.index("work")] : offsets[-1]].any()
+    assert clean(arena.array) == 0, "of one that nobody has laid out"
