@@ -285,16 +285,16 @@ class Tables(View):
     pool: Words  # closures and the items of states
     states: Records[StateId, StateRecord]  # 0 is DEAD
     next: Words  # [states * 256] transitions
-    work: Words  # scratch: nodes to expand
-    items: Words  # scratch: items of the state being made
     path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
     ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
     apart: Records[int, Apart]  # [MOST_APART] scratch
     steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
-    judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
+    judging: Judging  # scratch
     contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py; and front_comparison.py
-    # static parts of the grammar
+    work: Words  # scratch: nodes to expand
+    items: Words  # scratch: items of the state being made
+    # static parts of the grammar, which are written whole
     edge_low: Words  # [class edges]
     edge_high: Words
     edge_next: Words
@@ -322,12 +322,12 @@ _NUMBERS = {name: i for i, name in enumerate(FIELDS)}
 _SIZED = tuple(name.removesuffix("_size") for name in Tables.__annotations__ if name.endswith("_size"))
 RECORDS: dict[str, type[Record]] = {"nodes": NodeRecord, "states": StateRecord}
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
-_CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
+_CLEARED, _CLEARED_END = FIELDS.index("judging"), FIELDS.index("contained") + 1  # tables that are cleared whole
 HASH_SIZES = {"node_hash": _HEADER - 3, "sequence_hash": _HEADER - 2, "state_hash": _HEADER - 1}
 HASHES = tuple(HASH_SIZES)
 # Where the first one begins, and its words in use; the others follow, in both places.
 _FIRST_HASH, _FIRST_HASH_SIZE, _NUM_HASHES = FIELDS.index(HASHES[0]), HASH_SIZES[HASHES[0]], len(HASHES)
-_NUM_TABLES, _COUNTERS_WORDS = len(FIELDS), Counters.SIZE
+_COUNTERS_WORDS = Counters.SIZE
 _COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
 # Of the array: `n` is the first table. They are read at every call, and reading them as a record is slow.
 FAULT_WORD, NODES_WORD, STATES_WORD, STEPS_WORD = (
@@ -429,7 +429,7 @@ class Arena:
     def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         offsets = list(accumulate(sizes.values(), initial=_HEADER))
         assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
-        self.array = reserved(offsets[-1], clean, tuple(offsets[: _CLEARED + 1]))
+        self.array = reserved(offsets[-1], clean, tuple(offsets[: _CLEARED_END + 1]))
         self.address = self.array.__array_interface__["data"][0]
         self.array[: len(offsets)] = offsets
         for name, word in HASH_SIZES.items():
@@ -468,16 +468,16 @@ def clean(array: NDArray[np.int32]) -> int:
 
 @entry(array="int32[:]")
 def clear_arena(array: NDArray[np.int32], touched: int) -> int:
-    """Make zero in the array of an arena what has to be: header, counters, the hash tables in use, and all from `_CLEARED` on. The
-    other tables of fixed size are written before they are read, and always in the same place. Returns how many words were touched,
-    `touched` of them in tables that grow."""
+    """Make zero in the array of an arena what has to be: header, counters, the hash tables in use, what is noted in `judging` and
+    `contained`. All others are written before they are read, and these are always in the same place. Returns how many words were
+    touched, `touched` of them in tables that grow, without scratch."""
     for i in range(_NUM_HASHES):
         start = array[_FIRST_HASH + i]
         size = array[_FIRST_HASH_SIZE + i]
         touched += size
         for word in range(start, start + size):
             array[word] = 0
-    start, end = array[_CLEARED], array[_NUM_TABLES]
+    start, end = array[_CLEARED], array[_CLEARED_END]
     touched += end - start
     for word in range(start, end):
         array[word] = 0
