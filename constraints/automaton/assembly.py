@@ -168,12 +168,17 @@ def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: Shared
     """Write the grammar's nodes, lists, edges, literals and rules, and the counters of `n`, into the tables. Returns which kinds of
     nodes there are, as bits."""
     rules = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
+    holding = (
+        Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar), Event.ARRAY_OPEN in grammar.events,
+        grammar.only_json, grammar.mixed_arrays, _is_graph(grammar),
+    )  # fmt: skip
+    facts = 0
+    for place, holds in enumerate(holding):  # in the order of `Fact`
+        facts |= int(holds) << place
     kinds = grammar_loops.write_grammar(
         machine.address, shared_vocabulary.packed_vocabulary.address, np.frombuffer(grammar.rows, np.int32),
         _words_of(grammar.lists), _words_of(grammar.edges), np.array(grammar.pool, np.uint8), np.array(rules, np.int32),
-        _num_surcharged(grammar), shared_vocabulary.num_plain_bytes, limits.search_states,
-        int(Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar)), int(Event.ARRAY_OPEN in grammar.events),
-        int(grammar.only_json), int(grammar.mixed_arrays), int(_is_graph(grammar)),
+        _num_surcharged(grammar), shared_vocabulary.num_plain_bytes, limits.search_states, facts,
     )  # fmt: skip
     return int(kinds)
 

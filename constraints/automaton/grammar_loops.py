@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,16 @@ CHAIN = 5  # sequences in one another through which it is looked whether a part 
 ENTERED, LEFT = 1, 2  # of a node, in a search: it is on the path; all behind it has been seen
 
 
+class Fact(IntEnum):
+    """What is told of a grammar; the counters of the same names say what it means."""
+
+    FREE_ITEMS = 0
+    HAS_UNIQUE = 1
+    ONLY_JSON = 2
+    MIXED = 3
+    GRAPH = 4
+
+
 @entry(
     rows="const int32[:]", lists="const int32[:]", edges="const int32[:]", literals="const uint8[:]", rules="const int32[:]"
 )  # fmt: skip
@@ -32,17 +44,13 @@ def write_grammar(
     num_surcharged: int,
     plain: int,
     search_limit: int,
-    free_items: int,
-    has_unique: int,
-    only_json: int,
-    mixed: int,
-    graph: int,
+    facts: int,
 ) -> int:
     """Write a grammar into an arena without nodes: its nodes, of which only literals are measured, what they refer to, and the
     counters of `n`, as they are given and as they follow. Returns which kinds of nodes there are, as bits 1 << kind.
 
     rows: kind, a, b, c of each node; edges: low, high, follow of each; literals: their bytes; rules: their bodies;
-    num_surcharged: entries of `worst` and `ample`, which begin as INFINITE.
+    num_surcharged: entries of `worst` and `ample`, which begin as INFINITE; facts: 1 << `Fact` for each that holds.
     """
     m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     count, kinds = rows.size // 4, wide(0)
@@ -76,8 +84,8 @@ def write_grammar(
     m.n.nodes = m.n.num_static = count
     m.n.pool = m.n.states = 1  # offset 0 and state 0 mean "none"
     m.n.plain, m.n.search_limit = plain, search_limit
-    m.n.free_items, m.n.has_unique = free_items, has_unique
-    m.n.only_json, m.n.mixed, m.n.graph = only_json, mixed, graph
+    m.n.free_items, m.n.has_unique = (facts >> Fact.FREE_ITEMS) & 1, (facts >> Fact.HAS_UNIQUE) & 1
+    m.n.only_json, m.n.mixed, m.n.graph = (facts >> Fact.ONLY_JSON) & 1, (facts >> Fact.MIXED) & 1, (facts >> Fact.GRAPH) & 1
     m.n.calls = (kinds >> Kind.CALL) & 1
     m.n.free_names = has_free_names(m, count)
     return kinds
