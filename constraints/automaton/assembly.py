@@ -206,6 +206,7 @@ def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_
     has any."""
     if body_classes:
         rows = machine.table("classes")
+        rows[:] = 0  # words without a meaning as well: equal tables make equal files
         for i, ranges in enumerate(body_classes):
             start = BodyClass.SIZE * i
             rows[start : start + SET_WORDS] = first_bytes(ranges)
