@@ -155,7 +155,7 @@ class TokenAutomaton:
 
     def is_shorter(self, num_bytes: int) -> bool:
         """Whether it is known of the grammar as written that its shortest text has at most so many bytes."""
-        return 0 <= self._machine.nodes("size").item(self.root) <= num_bytes
+        return 0 <= int(self._machine.nodes("size")[self.root]) <= num_bytes
 
     def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         """`cost` of many states."""
