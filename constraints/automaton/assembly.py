@@ -61,6 +61,12 @@ _TALLY, _UNLISTED, _COVER = map(int, (Kind.TALLY, Kind.UNLISTED, Kind.COVER))
 _NOTHING = np.empty(0, np.int32)
 _COUNTER = {name: place.at // 4 for name, place in Counters.PLACES.items()}  # words of the table `n`
 
+# Words of the tables, in their order: of those whose size is always the same, and of a record of some of those that vary.
+_SIZES: dict[str, int] = dict.fromkeys(FIELDS, 0) | {
+    "n": Counters.SIZE, "ends": End.SIZE * MAX_ENDS, "apart": Apart.SIZE * MOST_APART, "judging": Judging.SIZE, "requests": 2048,
+    "classes": BodyClass.SIZE, "states": StateRecord.SIZE, "next": 256, "path": Path.SIZE, "steps": Step.SIZE,
+}  # fmt: skip
+
 
 def assemble(
     grammar: Grammar,
@@ -89,8 +95,6 @@ def assemble(
     _write_units(machine, grammar, units, body_classes, shared_vocabulary)
     look()
     determinize.rehash(machine.address, True, True, True)
-    for name in ("sequence_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
-        machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, root, kinds, shared_vocabulary, limits)
     look()
     _refuse_left_recursion(machine, grammar)
@@ -167,18 +171,18 @@ def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: Shared
     """Write the grammar's nodes, lists, edges, literals and rules, and the counters of `n`, into the tables. Returns which kinds of
     nodes there are, as bits."""
     rules = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
+    holding = (
+        Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar), Event.ARRAY_OPEN in grammar.events,
+        grammar.only_json, grammar.mixed_arrays, _is_graph(grammar),
+    )  # fmt: skip
+    facts = 0
+    for place, holds in enumerate(holding):  # in the order of `Fact`
+        facts |= int(holds) << place
     kinds = grammar_loops.write_grammar(
         machine.address, shared_vocabulary.packed_vocabulary.address, np.frombuffer(grammar.rows, np.int32),
         _words_of(grammar.lists), _words_of(grammar.edges), np.array(grammar.pool, np.uint8), np.array(rules, np.int32),
+        _num_surcharged(grammar), shared_vocabulary.num_plain_bytes, limits.search_states, facts,
     )  # fmt: skip
-    counters = machine.table("n")  # its words, as reading them one by one as a record is slow
-    for name, value in (
-        ("free_items", Event.ITEM_CLOSE not in grammar.events or _has_free_items(grammar)),
-        ("only_json", grammar.only_json), ("mixed", grammar.mixed_arrays), ("graph", _is_graph(grammar)),
-        ("has_unique", Event.ARRAY_OPEN in grammar.events), ("plain", shared_vocabulary.num_plain_bytes),
-        ("search_limit", limits.search_states),
-    ):  # fmt: skip
-        counters[_COUNTER[name]] = int(value)
     return int(kinds)
 
 
@@ -205,6 +209,7 @@ def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_
     has any."""
     if body_classes:
         rows = machine.table("classes")
+        rows[:] = 0  # words without a meaning as well: equal tables make equal files
         for i, ranges in enumerate(body_classes):
             start = BodyClass.SIZE * i
             rows[start : start + SET_WORDS] = first_bytes(ranges)
@@ -213,6 +218,11 @@ def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:
     return not grammar.events.isdisjoint((Event.KEY_OPEN, Event.ITEM_CLOSE))
+
+
+def _num_surcharged(grammar: Grammar) -> int:
+    """Nodes for which it is asked what they cost when some texts are used up: all, or those two that every grammar has."""
+    return len(grammar) if _marks_keys_or_items(grammar) else 2
 
 
 def _has_free_items(grammar: Grammar) -> bool:
@@ -257,9 +267,11 @@ def _body_of(grammar: Grammar, rule: int) -> Node:
 def repeated_units(grammar: Grammar) -> dict[Node, Node]:
     """Map every node that is repeated as a body to its characters: itself, or of a union the part with the most
     characters."""
-    kinds, bodies, known = grammar.rows[::4], grammar.rows[1::4], grammar.units
+    known, bodies = grammar.units, np.empty(len(grammar), np.int32)
+    count = grammar_loops.repeated_bodies(np.frombuffer(grammar.rows, np.int32), bodies)
     units: dict[Node, Node] = {}
-    for node in dict.fromkeys(Node(body) for kind, body in zip(kinds, bodies, strict=True) if kind == _REPEAT):
+    for body in bodies[:count].tolist():
+        node = Node(body)
         if node in known:
             units[node] = node
         elif grammar.kind(node) is Kind.ALT:
@@ -285,7 +297,6 @@ def _measure(
     measured before them. kinds: of the nodes that there are, as bits."""
     count, single = len(grammar), shared_vocabulary.single_bytes
     needs_ample = _marks_keys_or_items(grammar)
-    machine.table("worst")[:] = machine.table("ample")[:] = INFINITE
     if needs_ample:
         machine.table("worst")[EMPTY] = 0
     _measure_wide_characters(machine, grammar, shared_vocabulary)
@@ -433,31 +444,25 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
     states = min(_FIRST_STATES, limits.states + 1)
     edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)
     widest = 2 * _widest(grammar)
-    sizes = {
-        "n": Counters.SIZE,
-        "nodes": NodeRecord.SIZE * nodes,
-        "node_hash": 4 * _power_of_two(nodes),
-        "sequence_hash": max(4 * _power_of_two(nodes), _FIRST_SEQUENCE_HASH),
-        "pool": _whole_lines(max(_FIRST_POOL, 2 * widest)),
-        **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
-        "lists": len(grammar.lists),
-        "classes": BodyClass.SIZE * num_classes,
-        **dict.fromkeys(("text", "text_cost"), literal_bytes),
-        **dict.fromkeys(("worst", "ample"), len(grammar) if _marks_keys_or_items(grammar) else 2),
-        "rules": len(grammar.rule_bodies),
-        "states": StateRecord.SIZE * states,
-        "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),
-        "next": 256 * states,
-        **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
-        "path": Path.SIZE * (max_depth + 1),
-        "ends": End.SIZE * MAX_ENDS,
-        "apart": Apart.SIZE * MOST_APART,
-        "steps": Step.SIZE * (max_depth + 1),
-        "judging": Judging.SIZE,
-        "requests": 2048,
-        "contained": FRONT_FACTS if _is_graph(grammar) else CONTAINED,
-    }
-    return {name: sizes[name] for name in FIELDS}
+    sizes = _SIZES.copy()
+    sizes["nodes"] = NodeRecord.SIZE * nodes
+    sizes["node_hash"] = 4 * _power_of_two(nodes)
+    sizes["sequence_hash"] = max(4 * _power_of_two(nodes), _FIRST_SEQUENCE_HASH)
+    sizes["pool"] = _whole_lines(max(_FIRST_POOL, 2 * widest))
+    sizes["edge_low"] = sizes["edge_high"] = sizes["edge_next"] = edges
+    sizes["lists"] = len(grammar.lists)
+    sizes["classes"] *= num_classes
+    sizes["text"] = sizes["text_cost"] = literal_bytes
+    sizes["worst"] = sizes["ample"] = _num_surcharged(grammar)
+    sizes["rules"] = len(grammar.rule_bodies)
+    sizes["states"] *= states
+    sizes["state_hash"] = max(2 * _power_of_two(states), _FIRST_STATE_HASH)
+    sizes["next"] *= states
+    sizes["work"] = sizes["items"] = max(_FIRST_SCRATCH, 2 * widest)
+    sizes["path"] *= max_depth + 1
+    sizes["steps"] *= max_depth + 1
+    sizes["contained"] = FRONT_FACTS if _is_graph(grammar) else CONTAINED
+    return sizes
 
 
 def _widest(grammar: Grammar) -> int:

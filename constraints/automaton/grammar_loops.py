@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,16 @@ CHAIN = 5  # sequences in one another through which it is looked whether a part 
 ENTERED, LEFT = 1, 2  # of a node, in a search: it is on the path; all behind it has been seen
 
 
+class Fact(IntEnum):
+    """What is told of a grammar; the counters of the same names say what it means."""
+
+    FREE_ITEMS = 0
+    HAS_UNIQUE = 1
+    ONLY_JSON = 2
+    MIXED = 3
+    GRAPH = 4
+
+
 @entry(
     rows="const int32[:]", lists="const int32[:]", edges="const int32[:]", literals="const uint8[:]", rules="const int32[:]"
 )  # fmt: skip
@@ -29,11 +41,16 @@ def write_grammar(
     edges: NDArray[np.int32],
     literals: NDArray[np.uint8],
     rules: NDArray[np.int32],
+    num_surcharged: int,
+    plain: int,
+    search_limit: int,
+    facts: int,
 ) -> int:
     """Write a grammar into an arena without nodes: its nodes, of which only literals are measured, what they refer to, and the
-    counters of `n` that follow. Returns which kinds of nodes there are, as bits 1 << kind.
+    counters of `n`, as they are given and as they follow. Returns which kinds of nodes there are, as bits 1 << kind.
 
-    rows: kind, a, b, c of each node; edges: low, high, follow of each; literals: their bytes; rules: their bodies.
+    rows: kind, a, b, c of each node; edges: low, high, follow of each; literals: their bytes; rules: their bodies;
+    num_surcharged: entries of `worst` and `ample`, which begin as INFINITE; facts: 1 << `Fact` for each that holds.
     """
     m, vocab = tables_at(arena_address), vocab_at(vocab_address)
     count, kinds = rows.size // 4, wide(0)
@@ -45,6 +62,12 @@ def write_grammar(
         m.text[i] = literals[i]
     for i in range(rules.size):
         m.rules[i] = rules[i]
+    for i in range(m.sequence_hash_size):  # zero already, but then in the processor's cache for the first masks
+        m.sequence_hash[i] = 0
+    for i in range(m.state_hash_size):
+        m.state_hash[i] = 0
+    for i in range(num_surcharged):
+        m.worst[i] = m.ample[i] = INFINITE
     for i in range(count):  # the memory may have been used before
         node = m.nodes[NodeId(i)]
         node.kind, node.a, node.b, node.c = rows[4 * i], rows[4 * i + 1], rows[4 * i + 2], rows[4 * i + 3]
@@ -60,6 +83,9 @@ def write_grammar(
     write_dead_state(m)
     m.n.nodes = m.n.num_static = count
     m.n.pool = m.n.states = 1  # offset 0 and state 0 mean "none"
+    m.n.plain, m.n.search_limit = plain, search_limit
+    m.n.free_items, m.n.has_unique = (facts >> Fact.FREE_ITEMS) & 1, (facts >> Fact.HAS_UNIQUE) & 1
+    m.n.only_json, m.n.mixed, m.n.graph = (facts >> Fact.ONLY_JSON) & 1, (facts >> Fact.MIXED) & 1, (facts >> Fact.GRAPH) & 1
     m.n.calls = (kinds >> Kind.CALL) & 1
     m.n.free_names = has_free_names(m, count)
     return kinds
@@ -137,6 +163,22 @@ def is_free_name(m: Tables, body: NodeId) -> bool:
     characters, end = m.nodes[body].a, m.nodes[body].b
     is_endless = m.nodes[characters].kind == Kind.REPEAT and m.nodes[characters].b == 0 and m.nodes[characters].c == UNBOUNDED
     return is_endless and m.nodes[end].kind == Kind.CLASS and m.nodes[end].c == Event.KEY_CLOSE
+
+
+@entry(rows="const int32[:]", bodies="int32[:]")
+def repeated_bodies(rows: NDArray[np.int32], bodies: NDArray[np.int32]) -> int:
+    """Write the nodes that are repeated, each once, in the order in which they are first. Returns how many there are.
+
+    rows: kind, a, b, c of each node; bodies: room for as many as there are nodes.
+    """
+    is_met = np.zeros(bodies.size, np.uint8)
+    count = 0
+    for i in range(bodies.size):
+        if rows[4 * i] == Kind.REPEAT and not is_met[rows[4 * i + 1]]:
+            is_met[rows[4 * i + 1]] = 1
+            bodies[count] = rows[4 * i + 1]
+            count += 1
+    return count
 
 
 @entry(bodies="const int32[:]")

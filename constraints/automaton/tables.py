@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.ids import BodyId, NodeId, Place, RegisterId, RowId, StateId, TokenId
+from ..numba_support.jit import entry
 from ..numba_support.pages import reserved
 from ..numba_support.record_access import part, view
 from ..numba_support.records import Record, Records, View, Word, Words, bits, byte, several
@@ -286,16 +287,16 @@ class Tables(View):
     pool: Words  # closures and the items of states
     states: Records[StateId, StateRecord]  # 0 is DEAD
     next: Words  # [states * 256] transitions
-    work: Words  # scratch: nodes to expand
-    items: Words  # scratch: items of the state being made
     path: Records[int, Path]  # [depth of the vocabulary's trie + 1] scratch
     ends: Records[int, End]  # [MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
     apart: Records[int, Apart]  # [MOST_APART] scratch
     steps: Records[int, Step]  # [depth of the vocabulary's trie + 1] scratch
-    judging: Judging  # scratch
     requests: Words  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
+    judging: Judging  # scratch
     contained: Words  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py; and front_comparison.py
-    # static parts of the grammar
+    work: Words  # scratch: nodes to expand
+    items: Words  # scratch: items of the state being made
+    # static parts of the grammar, which are written whole
     edge_low: Words  # [class edges]
     edge_high: Words
     edge_next: Words
@@ -319,13 +320,16 @@ class Tables(View):
 
 
 FIELDS = tuple(name for name in Tables.__annotations__ if not name.endswith("_size"))
+_NUMBERS = {name: i for i, name in enumerate(FIELDS)}
 _SIZED = tuple(name.removesuffix("_size") for name in Tables.__annotations__ if name.endswith("_size"))
 RECORDS: dict[str, type[Record]] = {"nodes": NodeRecord, "states": StateRecord}
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
-_CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
-_HASH_SIZES = {"node_hash": _HEADER - 3, "sequence_hash": _HEADER - 2, "state_hash": _HEADER - 1}
-HASHES = tuple(_HASH_SIZES)
-_HASH_WORDS = tuple((FIELDS.index(name), size) for name, size in _HASH_SIZES.items())  # where each begins, its words in use
+_CLEARED, _CLEARED_END = FIELDS.index("judging"), FIELDS.index("contained") + 1  # tables that are cleared whole
+HASH_SIZES = {"node_hash": _HEADER - 3, "sequence_hash": _HEADER - 2, "state_hash": _HEADER - 1}
+HASHES = tuple(HASH_SIZES)
+# Where the first one begins, and its words in use; the others follow, in both places.
+_FIRST_HASH, _FIRST_HASH_SIZE, _NUM_HASHES = FIELDS.index(HASHES[0]), HASH_SIZES[HASHES[0]], len(HASHES)
+_COUNTERS_WORDS = Counters.SIZE
 _COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
 # Of the array: `n` is the first table. They are read at every call, and reading them as a record is slow.
 FAULT_WORD, NODES_WORD, STATES_WORD, STEPS_WORD = (
@@ -354,8 +358,8 @@ _GROWS_HASH: dict[int, str] = {
 
 
 def _size(name: str) -> Word:
-    if name in _HASH_SIZES:
-        return Word(_HASH_SIZES[name])
+    if name in HASH_SIZES:
+        return Word(HASH_SIZES[name])
     i = FIELDS.index(name)
     return Word(i + 1, since=i, shift=RECORDS[name].SIZE.bit_length() - 1 if name in RECORDS else 0)
 
@@ -377,8 +381,8 @@ class Arena:
 
     def table(self, name: str) -> NDArray[np.int32]:
         """One table: a view that is valid until the arena grows."""
-        start, end = self._spans[name]
-        found: NDArray[np.int32] = self.array[start:end]
+        i = _NUMBERS[name]
+        found: NDArray[np.int32] = self.array[self._offsets[i] : self._offsets[i + 1]]
         return found
 
     def column(self, name: str, field: str) -> NDArray[Any]:
@@ -398,8 +402,8 @@ class Arena:
         """Double the table that a fault says is full, and clear the fault. Returns the names of the hash tables that
         are empty now, which `determinize.rehash` has to fill."""
         names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
-        hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
-        sizes = {name: end - start for name, (start, end) in self._spans.items()}
+        hash_sizes = {name: int(self.array[word]) for name, word in HASH_SIZES.items()}
+        sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(self._offsets), strict=True)}
         larger: dict[str, int] = {}  # tables for which there is no room where they are
         if hashed is None or RECORDS[names[0]].SIZE * getattr(self.n, _COUNTED_BY[hashed]) >= sizes[names[0]]:
             larger = {name: 2 * sizes[name] for name in names}
@@ -412,14 +416,14 @@ class Arena:
         emptied = HASHES if larger or hashed is None else [hashed]
         for name in emptied:
             self.table(name)[: hash_sizes[name]] = 0
-            self.array[_HASH_SIZES[name]] = hash_sizes[name]
+            self.array[HASH_SIZES[name]] = hash_sizes[name]
         self.n.fault = Fault.NONE
         return emptied
 
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         """Copy everything in use, except the hash tables, into a new array."""
         used = _used(self.array)
-        old = {name: self.table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
+        old = {name: self.table(name)[: used[name]] for name in FIELDS if name not in HASH_SIZES}
         self._lay_out(sizes, hash_sizes)
         for name, table in old.items():
             self.table(name)[: table.size] = table
@@ -427,12 +431,12 @@ class Arena:
     def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         offsets = list(accumulate(sizes.values(), initial=_HEADER))
         assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
-        self.array = reserved(offsets[-1], _clean, tuple(offsets[: _CLEARED + 1]))
+        self.array = reserved(offsets[-1], clean, tuple(offsets[: _CLEARED_END + 1]))
         self.address = self.array.__array_interface__["data"][0]
         self.array[: len(offsets)] = offsets
-        for name, word in _HASH_SIZES.items():
+        for name, word in HASH_SIZES.items():
             self.array[word] = hash_sizes[name]
-        self._spans = dict(zip(FIELDS, pairwise(offsets), strict=True))
+        self._offsets = offsets  # where each table begins, and the last one ends
 
 
 def column(words: NDArray[np.int32], of: type[Record], field: str) -> NDArray[Any]:
@@ -455,22 +459,32 @@ def _used(array: NDArray[np.int32]) -> dict[str, int]:
     offsets = array[: len(FIELDS) + 1].tolist()
     sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
     used = sizes | in_use(Counters(Words(array, offsets[0])))
-    used |= {name: int(array[word]) for name, word in _HASH_SIZES.items()}
+    used |= {name: int(array[word]) for name, word in HASH_SIZES.items()}
     return {name: min(size, sizes[name]) for name, size in used.items()}
 
 
-def _clean(array: NDArray[np.int32]) -> int:
+def clean(array: NDArray[np.int32]) -> int:
     """Make the array of an arena that nobody uses any more zero again; returns how many words it has touched."""
-    header = array[:_HEADER].tolist()
-    if header[0] == 0:
-        return 0
-    touched = _words_in_use(array)
-    ranges = [(header[begin], header[begin] + header[size]) for begin, size in _HASH_WORDS]
-    ranges.append((header[_CLEARED], header[len(FIELDS)]))
-    for start, end in ranges:  # the others of fixed size are written before they are read, and always in the same place
-        array[start:end] = 0
-        touched += end - start
-    array[: _HEADER + Counters.SIZE] = 0
+    return 0 if array.item(0) == 0 else clear_arena(array, _words_in_use(array))
+
+
+@entry(array="int32[:]")
+def clear_arena(array: NDArray[np.int32], touched: int) -> int:
+    """Make zero in the array of an arena what has to be: header, counters, the hash tables in use, what is noted in `judging` and
+    `contained`. All others are written before they are read, and these are always in the same place. Returns how many words were
+    touched, `touched` of them in tables that grow, without scratch."""
+    for i in range(_NUM_HASHES):
+        start = array[_FIRST_HASH + i]
+        size = array[_FIRST_HASH_SIZE + i]
+        touched += size
+        for word in range(start, start + size):
+            array[word] = 0
+    start, end = array[_CLEARED], array[_CLEARED_END]
+    touched += end - start
+    for word in range(start, end):
+        array[word] = 0
+    for word in range(_HEADER + _COUNTERS_WORDS):
+        array[word] = 0
     return touched
 
 

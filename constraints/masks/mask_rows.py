@@ -166,13 +166,21 @@ def _layout(rows: int, words: int, num_tokens: int) -> tuple[list[int], int]:
 def _clean(region: NDArray[np.int32]) -> int:
     """Make zero what has to be zero in a region before it is used again, the hash tables. Returns how many words were
     touched, rows aside that are few."""
-    header = region[:_HEADER].tolist()
-    if header[Region.WORDS] == 0:
+    return int(clear_rows(region))
+
+
+@entry(region="int32[:]")
+def clear_rows(region: NDArray[np.int32]) -> int:
+    """`_clean`."""
+    if region[Region.WORDS] == 0:
         return 0
-    end = header[Region.RECIPES]
-    region[header[Region.INDEX] : end] = 0
-    region[:_HEADER] = 0
-    return int(end + header[Region.COUNT] * header[Region.WORDS])
+    end = wide(region[Region.RECIPES])
+    touched = end + wide(region[Region.COUNT]) * wide(region[Region.WORDS])
+    for word in range(wide(region[Region.INDEX]), end):
+        region[word] = 0
+    for word in range(_HEADER):
+        region[word] = 0
+    return touched
 
 
 @inner

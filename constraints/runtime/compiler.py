@@ -167,8 +167,12 @@ class Compiler:
 
     def _carry_out(self, compile_: _Compile, source: Source) -> None:
         try:
-            with collection_paused(), accounted(self.limits), let_go_of_refused():
-                constraint = self._compiled(source)
+            with collection_paused(), accounted(self.limits):
+                try:
+                    constraint = self._compiled(source)
+                except ConstraintError as error:
+                    let_go_of_refused(error)
+                    raise
             compile_.succeed(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
             with self._lock:

@@ -178,7 +178,7 @@ class Constraint:
                 return _read_only(exact)
             number = self._row_numbers.get(state)
             if number is None:
-                if self._num_misses % _MISSES_CHECKED == 0:
+                if self._num_misses % _MISSES_CHECKED == _MISSES_CHECKED - 1:
                     self._make_room()
                 number = self._row_number(state)
             mask = self._masks[state] = self._automaton.rows.get(number)

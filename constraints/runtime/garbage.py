@@ -9,8 +9,6 @@ from __future__ import annotations
 import gc
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ..base.errors import ConstraintError
 
@@ -32,15 +30,10 @@ class collection_paused:
                 gc.enable()
 
 
-@contextmanager
-def let_go_of_refused() -> Iterator[None]:
-    """Where a source is refused, give back what was made of it: the traceback of the error would keep it as long as anybody has the
+def let_go_of_refused(error: ConstraintError) -> None:
+    """Give back what was made of a source that is refused: the traceback of the error would keep it as long as anybody has the
     error, and the first collection behind it would look through all of it."""
-    try:
-        yield
-    except ConstraintError as error:
-        told: BaseException | None = error
-        while told is not None:
-            traceback.clear_frames(told.__traceback__)
-            told = told.__context__
-        raise
+    told: BaseException | None = error
+    while told is not None:
+        traceback.clear_frames(told.__traceback__)
+        told = told.__context__

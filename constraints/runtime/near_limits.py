@@ -7,6 +7,7 @@ states. For these, and for what else is asked there, the automaton may go beyond
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import ParamSpec, TypeVar
 
 import numpy as np
@@ -33,9 +34,15 @@ class NearLimits:
 
     def __init__(self, automaton: TokenAutomaton, distances: Distances) -> None:
         self._automaton, self._distances = automaton, distances
-        self._budgets = Budgets(automaton, distances)
-        self._ways_out = WaysOut(automaton)
         self._led_out: set[Configuration] = set()  # where only the tokens on a way out are allowed
+
+    @cached_property
+    def _budgets(self) -> Budgets:
+        return Budgets(self._automaton, self._distances)
+
+    @cached_property
+    def _ways_out(self) -> WaysOut:
+        return WaysOut(self._automaton)
 
     @property
     def has_led_out(self) -> bool:

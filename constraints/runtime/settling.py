@@ -45,7 +45,10 @@ def settle(automaton: TokenAutomaton) -> None:
 
 
 def _refuse_endless(automaton: TokenAutomaton) -> None:
-    limit, least = automaton.limits.states, automaton.size(automaton.start)
+    limit = automaton.limits.states
+    if automaton.is_shorter(limit):  # mostly, and found out quickly
+        return
+    least = automaton.size(automaton.start)
     if least > with_more(limit, ENDS_BEYOND):
         raise ConstraintLimit(
             f"the shortest text has {least} bytes, and each may take a state of its own", limit="states", value=limit,

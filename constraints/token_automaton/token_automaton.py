@@ -158,6 +158,10 @@ class TokenAutomaton:
         """Bytes of the shortest text of a part of the grammar; INFINITE when it has none."""
         return int(self._machine.nodes("size")[node])
 
+    def is_shorter(self, num_bytes: int) -> bool:
+        """Whether it is known of the grammar as written that its shortest text has at most so many bytes."""
+        return 0 <= int(self._machine.nodes("size")[self.root]) <= num_bytes
+
     def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         """`cost` of many states."""
         costs: NDArray[np.int32] = self._machine.states("cost")[states]

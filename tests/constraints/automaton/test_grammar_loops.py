@@ -96,3 +96,19 @@ def test_nothing_is_left_of_what_the_memory_held_before(rows: list[bytes], expec
         assert not any(machine.nodes(name)[: len(grammar)].any() for name in fields)
         assert int(machine.nodes("cost")[root]) >= expected
         del machine
+
+
+@settings(max_examples=100)
+@given(calls)
+def test_what_is_repeated_is_found_once_each_in_its_order(rules: Calls) -> None:
+    grammar = Grammar()
+    rules.written(grammar)
+    letters = grammar.chars([(97, 122)])
+    for low in (0, 2):
+        grammar.seq(grammar.repeat(letters, low, 9), grammar.repeat(grammar.alt(letters, grammar.literal("!")), low, 5))
+    nodes = [Node(number) for number in range(len(grammar))]
+    bodies = [Node(grammar.operands(node)[0]) for node in nodes if grammar.kind(node) is Kind.REPEAT]
+    known = [body for body in dict.fromkeys(bodies) if body in grammar.units or grammar.kind(body) is Kind.ALT]
+    found = repeated_units(grammar)
+    assert [body for body in known if body in found] == list(found)
+    assert found[letters] == letters and letters in found.values()
