@@ -42,7 +42,7 @@ class HashedOnce:
         try:
             return self._hash
         except AttributeError:
-            object.__setattr__(self, "_hash", hash(_compared(type(self))(self)))
+            object.__setattr__(self, "_hash", hash(_compared(type(self))(self)))  # type: ignore[arg-type]
             if not self._hash & _BETWEEN_LOOKS:
                 look()
             return self._hash
