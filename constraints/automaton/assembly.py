@@ -304,7 +304,7 @@ def _measure(
         _measure_booleans(machine, grammar, root, kinds, single, limits)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
     if needs_ample:
-        _measure_ample(machine, count, shared_vocabulary)
+        _measure_ample(machine, grammar, single)
 
 
 def _measure_booleans(
@@ -335,14 +335,16 @@ def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
         machine.nodes(name)[parts[parts > EMPTY]] = INFINITE
 
 
-def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabulary) -> None:
+def _measure_ample(machine: Machine, grammar: Grammar, single: NDArray[np.bool_]) -> None:
     """Set what keys and items that must be new may cost."""
-    changed = True
+    count, changed = len(grammar), True
+    different, alike = max(grammar.most_different, 2), np.ones(count, np.int32)
+    machine.n.different = different
     while changed:
-        changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count)
-        changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
+        changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count, different, alike, single)
+        changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, single)
     shortest_completion.measure_item_gap(machine.address, EMPTY + 1, count)
-    shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
+    shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
 
 
 def _booleans(

@@ -12,9 +12,9 @@ level of calls.
 
 A key or item that must be new may find its cheapest string used up (seen_values.py). The byte before it is charged for that:
 `ample` of the key or item less its cost, when the mark of the byte knows that node, else one token. `ample` is a cost
-at which strings do not run out, because a long repetition may take one more copy; a node that has no such cost is
-charged `worst`, the most that any string of it costs. Unions of members say by themselves whether the cheapest one may
-have been written before (`Supply`).
+at which there are as many strings as have to differ (`Grammar.most_different`), because a repetition may take more copies; a node
+that has no such cost is charged `worst`, the most that any string of it costs. Unions of members say by themselves whether the
+cheapest one may have been written before (`Supply`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .tables import Tables, tables_at
 from .word_complement import sizes_without_words
 
 NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
-MIN_BODY = 8  # shorter repetitions are measured as they are
+_ENOUGH_ALIKE = 1 << 15  # strings: the product of two such numbers is one
 
 
 @entry(single="const bool[:]")
@@ -185,14 +185,66 @@ def is_white_space(m: Tables, node: NodeId) -> bool:
     return has_control
 
 
-@entry
-def measure_ample(arena_address: int, start: int, end: int) -> bool:
+@inner
+def count_alike(m: Tables, i: NodeId, alike: NDArray[np.int32], single: NDArray[np.bool_]) -> int:
+    """A number of different strings of a node which have one length, so that sequences of them differ, too, and cost no more than
+    its cheapest; of more than _ENOUGH_ALIKE, that many. alike: the same of its children."""
+    kind, a, b, count = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b, 1
+    if kind == Kind.CLASS:
+        characters = 0
+        for e in range(a, a + b):
+            if m.edge_next[e] == EMPTY:
+                for value in range(m.edge_low[e], m.edge_high[e] + 1):
+                    characters += 1 if single[value] else 0
+        count = max(characters, 1)
+    elif kind == Kind.SEQ:
+        count = wide(alike[a]) * alike[b]
+    elif kind == Kind.ALT and m.nodes[i].c != Supply.SPARE:
+        for j in range(a, a + b):
+            option = m.lists[j]
+            if m.nodes[option].cost <= m.nodes[i].cost:
+                count = max(count, wide(alike[option]))
+    elif kind == Kind.REPEAT and b > 0 and (b == 1 or m.nodes[a].copies_per_token == 1):
+        for _ in range(min(b, _ENOUGH_ALIKE)):
+            count = min(count * alike[a], _ENOUGH_ALIKE)
+    elif kind == Kind.CALL:
+        count = wide(alike[m.rules[a]])
+    return min(count, _ENOUGH_ALIKE)
+
+
+@inner
+def copies_to_differ(alike: int, different: int) -> int:
+    """So many copies more than the fewest give that many different strings, when each copy is one of `alike`."""
+    copies, strings, of_this_many = 0, 1, 1
+    while strings < different:
+        if alike == 1:
+            return different - 1
+        copies, of_this_many = copies + 1, of_this_many * alike
+        strings += of_this_many
+    return copies
+
+
+@inner
+def tokens_to_differ(different: int) -> int:
+    """What that many strings cost more than the cheapest one, where nobody counts them: as if each token doubled their number."""
+    tokens, strings = 1, 2
+    while strings < different:
+        tokens, strings = tokens + 1, 2 * strings
+    return tokens
+
+
+@entry(alike="int32[:]", single="const bool[:]")
+def measure_ample(
+    arena_address: int, start: int, end: int, different: int, alike: NDArray[np.int32], single: NDArray[np.bool_]
+) -> bool:
     """Set `worst` and `ample` of the nodes start..end from their children. Returns whether anything changed; to be
     repeated, in turn with `measure_shortest`, until nothing does.
 
-    Intersections and complements are taken to be ample at one token more.
+    different: keys or items that may have to differ from each other. alike: int32 [nodes], see `count_alike`; 1 at first.
+    single: as in `measure_shortest`. The strings of intersections, complements and members are not counted, see `tokens_to_differ`.
     """
     m = tables_at(arena_address)
+    guess = tokens_to_differ(different)
     changed = False
     for number in range(start, end):
         i = NodeId(number)
@@ -218,21 +270,25 @@ def measure_ample(arena_address: int, start: int, end: int) -> bool:
                 if m.nodes[option].size < INFINITE:
                     worst, ample = max(worst, m.worst[option]), min(ample, m.ample[option])
         elif kind == Kind.REPEAT:
-            high = m.nodes[i].c
+            high, more = m.nodes[i].c, copies_to_differ(wide(alike[a]), different)
             if is_white_space(m, NodeId(a)):
                 worst = cost  # whatever is there, the key or item is the same one
-            elif high < 0 or high >= MIN_BODY:
-                ample = plus(cost, m.nodes[a].cost)
             else:
-                worst = times(high, m.worst[a])
+                worst = times(high, m.worst[a]) if high >= 0 else INFINITE
                 ample = plus(times(max(b, 1) - 1, m.nodes[a].cost), m.ample[a])
+                if high < 0 or b + more <= high:
+                    ample = min(ample, plus(cost, times(more, m.nodes[a].cost)))
         elif kind == Kind.CALL:
             worst, ample = m.worst[m.rules[a]], m.ample[m.rules[a]]
         elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.BAG or is_walk(kind):
-            ample = plus(cost, 1)
+            ample = plus(cost, guess)
         elif kind == Kind.UNLISTED:
             ample = plus(max(cost, m.ample[b]), 1)
-        changed = changed or worst != m.worst[i] or ample != m.ample[i]
+        count = count_alike(m, i, alike, single) if cost < INFINITE else 1
+        if count >= different:
+            ample = min(ample, cost)
+        changed = changed or worst != m.worst[i] or ample != m.ample[i] or count != alike[i]
+        alike[i] = count
         m.worst[i], m.ample[i] = worst, ample
     return changed
 

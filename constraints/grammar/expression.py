@@ -73,6 +73,7 @@ class Grammar(NodeStore):
         self.only_json = False  # whether all texts are JSON, with white space as JSON has it
         self.has_json_values = False  # the same for those who follow texts: a file may claim it, and no mask relies on it
         self.mixed_arrays = False  # whether arrays whose items must differ may stand in the same place as other arrays
+        self.most_different = 0  # keys, or items, that some object or array has at least and that must differ from each other
         self.stacks_as_graph = False  # whether the automaton keeps stacks as a graph, see automaton/fronts.py
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
@@ -92,6 +93,7 @@ class Grammar(NodeStore):
         self.residue, self.search_share, self.units = other.residue.copy(), other.search_share, other.units.copy()
         self.segments, self.only_json, self.has_json_values = other.segments.copy(), other.only_json, other.has_json_values
         self.mixed_arrays, self.stacks_as_graph = other.mixed_arrays, other.stacks_as_graph
+        self.most_different = other.most_different
         self.special_tokens, self.end_tokens, self.vocabulary = other.special_tokens, other.end_tokens, other.vocabulary
         self.memo, self.loops, self.chain_ends = other.memo.copy(), other.loops.copy(), other.chain_ends.copy()
         self._literals, self._unions, self._by_supply = other._literals.copy(), other._unions.copy(), other._by_supply.copy()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import SavedConstraintError
+from ..base.kinds import INFINITE
 from ..grammar.expression import Event, Grammar, Kind, Node, Rule
 from ..grammar.segments import Segment
 from .wellformed import check_labels, check_tables, check_units, malformed
@@ -37,6 +38,7 @@ def packed(grammar: Grammar, root: Node) -> tuple[dict[str, Any], dict[str, NDAr
         "segments": [[rule, _segment_text(segment)] for rule, segment in grammar.segments.items()],
         "search_share": float(grammar.search_share),
         "mixed_arrays": grammar.mixed_arrays,
+        "most_different": grammar.most_different,
         "stacks_as_graph": grammar.stacks_as_graph,
         "has_json_values": grammar.has_json_values,
         "notes": grammar.notes,
@@ -83,6 +85,7 @@ def _unpacked(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     if not isinstance(grammar.search_share, float) or not 0 <= grammar.search_share <= 1:
         raise malformed("a share is a number up to 1")
     grammar.mixed_arrays = bool(document["mixed_arrays"])
+    grammar.most_different = min(int(document["most_different"]), INFINITE)
     grammar.stacks_as_graph = bool(document.get("stacks_as_graph"))
     grammar.has_json_values = bool(document.get("has_json_values"))
     grammar.notes, grammar.residue = list(map(str, document["notes"])), list(map(str, document["residue"]))

@@ -307,16 +307,25 @@ def extra_cost(m: Tables, state: StateId, seen: RegisterId, epoch: int, is_inner
     """Tokens that candidates add to the cost of a state: 0 without candidates, ONE_MORE where one more character makes the
     difference, SEARCH when that has to be searched for.
 
-    At the beginning of an item it is the surcharge that the grammar has charged for any item (shortest_completion.py). But where
-    arrays of other kinds may stand in the same place, the cheapest kind may have no item left: SEARCH.
+    At the beginning of an item it is the surcharge that the grammar has charged for any item (shortest_completion.py). But behind
+    more items than that is for, or where arrays of other kinds may stand in the same place and the cheapest kind may have no item
+    left: SEARCH.
     """
     if epoch == 0:
         return 0
     if m.nodes[seen].c == EMPTY_WORD and not is_inner:
-        return ExtraCost.SEARCH if m.n.mixed == 1 else m.n.item_gap
+        return ExtraCost.SEARCH if m.n.mixed == 1 or is_longer(m, m.nodes[m.nodes[seen].a].b, m.n.different - 1) else m.n.item_gap
     in_body = m.states[state].body_class >= 0 and spells
     is_enough = in_body and way_out(m, state, seen, epoch, m.states[state].cost)
     return ExtraCost.ONE_MORE if is_enough else ExtraCost.SEARCH
+
+
+@inner
+def is_longer(m: Tables, done: NodeId, length: int) -> bool:
+    """Whether a list has more than `length` elements."""
+    while done != NIL and length >= 0:
+        done, length = m.nodes[done].a, length - 1
+    return length < 0
 
 
 @inner

@@ -1,5 +1,5 @@
 """Items and names that must be new cost what those cost that are left, also where white space stands beside them: the least budget
-that suffices at the start is enough, whatever is taken first."""
+that suffices somewhere is enough, whatever is taken first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from maskwright.constraints import Compiler, JsonSchema, Vocabulary
+from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 from maskwright.constraints.runtime.constraint import FINISHED, as_token_ids
 
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b'","', b"ar", b"ef", b'",\n', None], eos_token_ids=[260])
@@ -25,19 +25,72 @@ SCHEMAS: dict[str, Any] = {
 }  # fmt: skip
 
 
+def _items(item: Any, least: int = 0) -> dict[str, Any]:
+    return {"type": "array", "items": item, "uniqueItems": True, "minItems": least}
+
+
+def _names(pattern: str, least: int) -> dict[str, Any]:
+    return {"type": "object", "patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False, "minProperties": least}
+
+
+def _text(pattern: str) -> dict[str, str]:
+    return {"type": "string", "pattern": pattern}
+
+
+FEW_LETTERS = {
+    **{f"{pattern} items": _items(_text(pattern), 9) for pattern in ("^[ab]*$", "^a*$", "^(a|x)(b{3})*$", "^[ab]{0,3}$", "^x?[ab]{1,9}$")},
+    **{f"{pattern} names": _names(pattern, 9) for pattern in ("^[ab]*$", "^a*$", "^(a|x)(b{3})*$", "^[ab]{0,3}$")},
+    "digits": _items(_text("^[0-9]*$"), 20),
+    "integers": _items({"type": "integer", "minimum": 0}, 30),
+    "lists of booleans": _items({"type": "array", "items": {"type": "boolean"}}, 9),
+    "lists of null": _items({"type": "array", "items": {"type": "null"}}, 6),
+    "both": _items({"allOf": [_text("^[ab]*$"), _text("b$")]}, 9),
+}
+BEGUN = {  # more than the least number is there already
+    "two letters": (_items(_text("^[ab]*$")), ["", *"ab", "aa", "ab", "ba", "bb"]),
+    "one letter": (_items(_text("^a*$"), 2), ["", "a", "aa", "aaa", "aaaa"]),
+    "digits": (_items(_text("^[0-9]*$")), ["", *map(str, range(10))]),
+    "lists of null": (_items({"type": "array", "items": {"type": "null"}}), [[], [None], [None, None]]),
+}
+
+
 @pytest.mark.parametrize("whitespace", ["compact", "flexible", "spaced"])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_what_suffices_at_the_start_is_enough(name: str, whitespace: str) -> None:
     constraint = Compiler(VOCABULARY).compile(JsonSchema(SCHEMAS[name], whitespace=whitespace))
     for seed in range(6):
-        rng, state, text = random.Random(seed), constraint.start(), b""
-        for left in range(constraint.min_tokens(state), -1, -1):
-            allowed = list(as_token_ids(constraint.mask(state, left)))
-            assert allowed, f"a dead end behind {text!r}"
-            token = rng.choice(allowed)
-            after = constraint.advance(state, token)
-            assert after is not None
-            if after == FINISHED:
-                break
-            state, text = after, text + (VOCABULARY.tokens[token] or b"")
+        text = walked(constraint, random.Random(seed), b"")
         assert constraint.accepts(text) and len(json.loads(text)) >= 3
+
+
+@pytest.mark.parametrize("name", FEW_LETTERS)
+def test_what_has_few_letters_runs_out_of_short_texts(name: str) -> None:
+    constraint = Compiler(VOCABULARY).compile(JsonSchema(FEW_LETTERS[name]))
+    for seed in range(6):
+        assert constraint.accepts(walked(constraint, random.Random(seed), b""))
+
+
+@pytest.mark.parametrize("name", BEGUN)
+def test_one_more_behind_many(name: str) -> None:
+    schema, begun = BEGUN[name]
+    constraint = Compiler(VOCABULARY).compile(JsonSchema(schema, whitespace="compact"))
+    beginning = json.dumps(begun, separators=(",", ":")).encode()[:-1] + b","
+    for seed in range(6):
+        text = walked(constraint, random.Random(seed), beginning)
+        assert constraint.accepts(text) and len(json.loads(text)) > len(begun)
+
+
+def walked(constraint: Constraint, rng: random.Random, text: bytes) -> bytes:
+    """A text that goes on behind `text`, by tokens drawn within the least budget that suffices there."""
+    state = constraint.advance_bytes(constraint.start(), text)
+    assert state is not None
+    for left in range(constraint.min_tokens(state), -1, -1):
+        allowed = list(as_token_ids(constraint.mask(state, left)))
+        assert allowed, f"a dead end behind {text!r}"
+        token = rng.choice(allowed)
+        after = constraint.advance(state, token)
+        assert after is not None
+        if after == FINISHED:
+            break
+        state, text = after, text + (VOCABULARY.tokens[token] or b"")
+    return text

@@ -366,12 +366,18 @@ class Lowering:
         plain = self._plain.array(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
         return self._counted_array(term) if plain is None else plain
 
+    def _must_differ(self, count: int) -> None:
+        """What costs a new key, or item, is to be told for so many of them; names that are listed count as well."""
+        self._grammar.most_different = max(self._grammar.most_different, count)
+
     def _counted_array(self, term: Term) -> Node:
         shape = self._shapes.array(term)
         self._check_least(term, "minItems", shape.low)
         for need in shape.needs:
             self._check_least(term, "minContains", need.low)
-        self._has_unique_arrays = self._has_unique_arrays or shape.is_unique
+        if shape.is_unique:
+            self._has_unique_arrays = True
+            self._must_differ(shape.low + sum(need.low for need in shape.needs))
         try:
             builder = self._of_unique_items() if shape.is_unique else self
             return builder._with_builders.containers.array(shape)
@@ -405,6 +411,8 @@ class Lowering:
     def _counted_object(self, term: Term) -> Node:
         shape = self._shapes.object(term)
         self._check_least(term, "minProperties", shape.low)
+        if shape.low > 0 or shape.needs:
+            self._must_differ(shape.low + sum(need.low for need in shape.needs) + len(shape.named))
         try:
             if (node := self._conditional_object(shape)) is not None:
                 return node
