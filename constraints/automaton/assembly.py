@@ -338,10 +338,10 @@ def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
 def _measure_ample(machine: Machine, grammar: Grammar, single: NDArray[np.bool_]) -> None:
     """Set what keys and items that must be new may cost."""
     count, changed = len(grammar), True
-    different, alike = max(grammar.most_different, 2), np.ones(count, np.int32)
+    different, alike, ends = max(grammar.most_different, 2), np.ones(count, np.int32), np.zeros(count, np.bool_)
     machine.n.different = different
     while changed:
-        changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count, different, alike, single)
+        changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count, different, alike, ends, single)
         changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, single)
     shortest_completion.measure_item_gap(machine.address, EMPTY + 1, count)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)

@@ -162,13 +162,22 @@ def is_walk(kind: int) -> bool:
 
 
 @inner
+def tokens_to_differ(different: int) -> int:
+    """What so many strings cost more than the cheapest one, where nobody counts them: as if each token doubled their number."""
+    tokens, strings = 1, 2
+    while strings < different:
+        tokens, strings = tokens + 1, 2 * strings
+    return tokens
+
+
+@inner
 def surcharge(m: Tables, node: NodeId) -> int:
     """Tokens that a key or item which must be new may cost beyond its cheapest string."""
     if node == EMPTY:
         return 1
     cost = m.nodes[node].cost
     enough = m.ample[node] if m.ample[node] < INFINITE else m.worst[node]
-    return max(enough - cost, 0) if enough < INFINITE else 1
+    return max(enough - cost, 0) if enough < INFINITE else tokens_to_differ(m.n.different)
 
 
 @inner
@@ -186,9 +195,10 @@ def is_white_space(m: Tables, node: NodeId) -> bool:
 
 
 @inner
-def count_alike(m: Tables, i: NodeId, alike: NDArray[np.int32], single: NDArray[np.bool_]) -> int:
+def count_alike(m: Tables, i: NodeId, alike: NDArray[np.int32], ends: NDArray[np.bool_], single: NDArray[np.bool_]) -> int:
     """A number of different strings of a node which have one length, so that sequences of them differ, too, and cost no more than
-    its cheapest; of more than _ENOUGH_ALIKE, that many. alike: the same of its children."""
+    its cheapest; of more than _ENOUGH_ALIKE, that many. What comes behind a key that ends does not count. alike, ends: what is
+    known of its children."""
     kind, a, b, count = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b, 1
     if kind == Kind.CLASS:
         characters = 0
@@ -198,7 +208,7 @@ def count_alike(m: Tables, i: NodeId, alike: NDArray[np.int32], single: NDArray[
                     characters += 1 if single[value] else 0
         count = max(characters, 1)
     elif kind == Kind.SEQ:
-        count = wide(alike[a]) * alike[b]
+        count = wide(alike[a]) * (1 if ends[a] else alike[b])
     elif kind == Kind.ALT and m.nodes[i].c != Supply.SPARE:
         for j in range(a, a + b):
             option = m.lists[j]
@@ -225,23 +235,38 @@ def copies_to_differ(alike: int, different: int) -> int:
 
 
 @inner
-def tokens_to_differ(different: int) -> int:
-    """What that many strings cost more than the cheapest one, where nobody counts them: as if each token doubled their number."""
-    tokens, strings = 1, 2
-    while strings < different:
-        tokens, strings = tokens + 1, 2 * strings
-    return tokens
+def ends_key(m: Tables, i: NodeId, ends: NDArray[np.bool_]) -> bool:
+    """Whether a key ends in a node that has not begun in it: what comes behind makes no key a new one. ends: the same of its
+    children."""
+    kind, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b
+    if kind == Kind.CLASS:
+        if m.nodes[i].c == Event.KEY_CLOSE or m.nodes[i].c == Event.KEY_OPEN:
+            return m.nodes[i].c == Event.KEY_CLOSE
+        for e in range(a, a + b):
+            if ends[m.edge_next[e]]:
+                return True
+    elif kind == Kind.SEQ:
+        return ends[a] or ends[b]
+    elif kind == Kind.ALT:
+        for j in range(a, a + b):
+            if ends[m.lists[j]]:
+                return True
+    elif kind == Kind.CALL:
+        return ends[m.rules[a]]
+    return False
 
 
-@entry(alike="int32[:]", single="const bool[:]")
+@entry(alike="int32[:]", ends="bool[:]", single="const bool[:]")
 def measure_ample(
-    arena_address: int, start: int, end: int, different: int, alike: NDArray[np.int32], single: NDArray[np.bool_]
+    arena_address: int, start: int, end: int, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_],
+    single: NDArray[np.bool_],
 ) -> bool:
     """Set `worst` and `ample` of the nodes start..end from their children. Returns whether anything changed; to be
     repeated, in turn with `measure_shortest`, until nothing does.
 
     different: keys or items that may have to differ from each other. alike: int32 [nodes], see `count_alike`; 1 at first.
-    single: as in `measure_shortest`. The strings of intersections, complements and members are not counted, see `tokens_to_differ`.
+    ends: bool [nodes], see `ends_key`; False at first. single: as in `measure_shortest`. The strings of intersections,
+    complements and members are not counted, nor those of rules that call themselves, see `tokens_to_differ`.
     """
     m = tables_at(arena_address)
     guess = tokens_to_differ(different)
@@ -261,8 +286,10 @@ def measure_ample(
         elif kind == Kind.LITERAL:
             worst = cost
         elif kind == Kind.SEQ:
-            worst = plus(m.worst[a], m.worst[b])
-            ample = min(plus(m.ample[a], m.nodes[b].cost), plus(m.nodes[a].cost, m.ample[b]))
+            worst = plus(m.worst[a], m.nodes[b].cost if ends[a] else m.worst[b])
+            ample = plus(m.ample[a], m.nodes[b].cost)
+            if not ends[a]:
+                ample = min(ample, plus(m.nodes[a].cost, m.ample[b]))
         elif kind == Kind.ALT:
             worst = 0
             for j in range(a, a + b):
@@ -284,11 +311,12 @@ def measure_ample(
             ample = plus(cost, guess)
         elif kind == Kind.UNLISTED:
             ample = plus(max(cost, m.ample[b]), 1)
-        count = count_alike(m, i, alike, single) if cost < INFINITE else 1
+        count = count_alike(m, i, alike, ends, single) if cost < INFINITE else 1
+        is_end = ends_key(m, i, ends)
         if count >= different:
             ample = min(ample, cost)
-        changed = changed or worst != m.worst[i] or ample != m.ample[i] or count != alike[i]
-        alike[i] = count
+        changed = changed or worst != m.worst[i] or ample != m.ample[i] or count != alike[i] or is_end != ends[i]
+        alike[i], ends[i] = count, is_end
         m.worst[i], m.ample[i] = worst, ample
     return changed
 

@@ -46,12 +46,23 @@ FEW_LETTERS = {
     "lists of null": _items({"type": "array", "items": {"type": "null"}}, 6),
     "both": _items({"allOf": [_text("^[ab]*$"), _text("b$")]}, 9),
 }
+KEYS_AND_VALUES = {  # many values are no many names
+    "patternProperties": {".": {"type": "string"}, "^a": {"const": "1"}}, "properties": {"b": {"enum": [1, 2, "x"]}},
+    "if": {"patternProperties": {"b$": {"enum": [1, 2]}}}, "then": {"maxProperties": 2}, "else": {"minProperties": 3}, "type": "object",
+}  # fmt: skip
 BEGUN = {  # more than the least number is there already
     "two letters": (_items(_text("^[ab]*$")), ["", *"ab", "aa", "ab", "ba", "bb"]),
     "one letter": (_items(_text("^a*$"), 2), ["", "a", "aa", "aaa", "aaaa"]),
     "digits": (_items(_text("^[0-9]*$")), ["", *map(str, range(10))]),
     "lists of null": (_items({"type": "array", "items": {"type": "null"}}), [[], [None], [None, None]]),
 }
+
+
+def test_values_make_no_key_a_new_one() -> None:
+    constraint = Compiler(VOCABULARY).compile(JsonSchema(KEYS_AND_VALUES, whitespace="compact"))
+    for seed in range(6):
+        for beginning in (b'{"xb":"","":0', b'{"xb":"","":0,"', b"{"):
+            assert constraint.accepts(walked(constraint, random.Random(seed), beginning))
 
 
 @pytest.mark.parametrize("whitespace", ["compact", "flexible", "spaced"])
