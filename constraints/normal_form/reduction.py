@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from ..base.utf8 import LAST_ASCII
 from ..grammar.components import components, is_recursive
-from ..grammar.expression import Grammar, Node, Rule
+from ..grammar.expression import Grammar, Kind, Node, Rule
 from ..grammar.merged_repetitions import untangled
+from ..grammar.recursion import reachable
 from ..grammar.source import Limits
 from ..grammar.tail_recursion import as_repetition
 from .finite_form import FiniteForm, finite_form
@@ -39,10 +40,11 @@ def reduced(grammar: Grammar, root: Node, limits: Limits) -> tuple[Grammar, Node
     if _size(form) == _size(whole):
         return None
     made = _empty(grammar)
-    regular = finite_form(form)
-    if regular is not None:
-        return made, untangled(made, _written(made, regular), limits)
-    return made, untangled(made, _Writing(made, form, known).root(), limits)
+    node = untangled(made, _Writing(made, form, known).root(), limits)
+    if any(made.kind(part) is Kind.CALL for part in reachable(made, node)) and (regular := finite_form(form)) is not None:
+        made = _empty(grammar)
+        node = untangled(made, _written(made, regular), limits)
+    return made, node
 
 
 def finite(grammar: Grammar, root: Node, limits: Limits) -> tuple[Grammar, Node] | None:

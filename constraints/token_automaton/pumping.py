@@ -25,7 +25,6 @@ from ..numba_support.jit import entry, inner
 NO_BYTE = -1
 WINDOW = 64  # bytes whose work is looked at together
 _TRIED = 4  # items of a state
-_SHARE_OF_PARTS = 16  # parts that one byte may look at, of the most work of WINDOW bytes: where these are pairs of stacks, a fault
 _ALL_PARTS = (1 << 31) - 1
 
 
@@ -50,7 +49,7 @@ def pump(
     while at < end:
         s = wide(states[at])
         before = work_so_far(m)
-        m.n.most_parts = min(m.n.parts + most_work // _SHARE_OF_PARTS, _ALL_PARTS)
+        m.n.most_parts = min(m.n.parts + most_work, _ALL_PARTS)  # a byte beyond that is too much by itself
         random = mix(wide(seed), wide(at), wide(period), 0)
         byte = NO_BYTE
         if at < given:
