@@ -298,7 +298,7 @@ def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
         pumped.text[:] = np.frombuffer(made.written, np.uint8)
         pumped = pumped._replace(given=longest)
     try:
-        length = automaton.pump(made.period, made.seed, 0, longest, (most + 1) * WINDOW, pumped)
+        length = automaton.pump(made.period, made.seed, 0, longest, (most + 1) * WINDOW, pumped, is_trial=True)
     except ConstraintLimit as error:
         if error.limit == "seconds":
             raise

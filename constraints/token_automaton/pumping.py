@@ -25,6 +25,7 @@ from ..numba_support.jit import entry, inner
 NO_BYTE = -1
 WINDOW = 64  # bytes whose work is looked at together
 _TRIED = 4  # items of a state
+_SHARE_OF_PARTS = 16  # parts that a byte of a trial may look at, of the most work of WINDOW bytes: of pairs of stacks, else a fault
 _ALL_PARTS = (1 << 31) - 1
 
 
@@ -38,18 +39,19 @@ def pump(
 
     free: from this byte on the text repeats itself wherever it can. states: int32 [end + 1] the state before each byte; text,
     work: int32 [end] the bytes, and the work of each, negative where it is not known yet. given: so many bytes are in `text`
-    already.
+    already. `most_parts` is not 0 for a trial, which is given up where one byte takes very much.
     """
     m = tables_at(arena_address)
     while at < end and work[at] >= 0:
         at += 1
-    recent = 0
+    is_trial, recent = m.n.most_parts != 0, 0
     for k in range(max(at - WINDOW, 0), at):
         recent += work[k]
     while at < end:
         s = wide(states[at])
         before = work_so_far(m)
-        m.n.most_parts = min(m.n.parts + most_work, _ALL_PARTS)  # a byte beyond that is too much by itself
+        if is_trial:
+            m.n.most_parts = min(m.n.parts + most_work // _SHARE_OF_PARTS, _ALL_PARTS)
         random = mix(wide(seed), wide(at), wide(period), 0)
         byte = NO_BYTE
         if at < given:

@@ -198,10 +198,13 @@ class TokenAutomaton:
         """Whether the automaton could keep its stacks as a graph, see `Grammar.stacks_as_graph`."""
         return may_be_graph(self.grammar)
 
-    def pump(self, period: int, seed: int, at: int, end: int, most_work: int, pumped: Pumped) -> int:
+    def pump(
+        self, period: int, seed: int, at: int, end: int, most_work: int, pumped: Pumped, *, is_trial: bool = False
+    ) -> int:
         """The length of a text that is made up from its byte `at` on, see pumping.py. The clock is looked at now and then, more
-        often where bytes take much."""
+        often where bytes take much. Raises `ConstraintLimit` where a byte of a trial takes very much by itself."""
         num_bytes = _PUMPED_AT_ONCE
+        self._machine.n.most_parts = int(is_trial)
         try:
             while True:
                 begun, upto = at, min(at + num_bytes, end)
