@@ -178,7 +178,7 @@ class Machine:
             raise ConstraintLimit(f"the automaton has {value} {name}", limit=name, value=limit)
 
 
-def with_more(limit: int, beyond: tuple[float, int]) -> float:
+def with_more(limit: int, beyond: tuple[float, int]) -> int:
     """A limit, and what may be taken beyond it."""
     share, least = beyond
-    return limit + max(share * limit, least)
+    return limit + int(max(share * limit, least))

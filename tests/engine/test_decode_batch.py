@@ -40,7 +40,7 @@ def test_steps_from_buffers_equal_planned_steps(name, tiny_model):
     for step in range(5):
         logits = decoder.decode(batch, cache)[: len(sequences)]
         expected = forward(twin, twins_cache, [(s[-1:], len(s) - 1, t) for s, t in zip(sequences, tables, strict=True)])
-        torch.testing.assert_close(logits, expected, atol=2e-5, rtol=2e-5)
+        torch.testing.assert_close(logits, expected, atol=5e-5, rtol=2e-5)  # sums in other orders: up to 3.3e-5 on some processors
         drawn = logits.argmax(dim=-1)
         for tokens, token in zip(sequences, drawn.tolist(), strict=True):
             tokens.append(token)
