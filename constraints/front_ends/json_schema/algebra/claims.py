@@ -42,7 +42,8 @@ class HashedOnce:
         try:
             return self._hash
         except AttributeError:
-            object.__setattr__(self, "_hash", hash(_compared(type(self))(self)))  # type: ignore[arg-type]
+            kind: Any = type(self)  # hashable, though the checker takes its `__hash__` for that of its instances
+            object.__setattr__(self, "_hash", hash(_compared(kind)(self)))
             if not self._hash & _BETWEEN_LOOKS:
                 look()
             return self._hash
