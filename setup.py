@@ -57,7 +57,7 @@ NATIVE_BESIDES = [
     *(f"grammar/{name}" for name in ("cardinality", "copies", "emptiness", "expression", "lowering_cache", "matcher")),
     *(f"grammar/{name}" for name in ("separated_lists", "stopwatch", "store", "unordered_members")),
     *(f"grammar/{name}" for name in ("components", "left_factoring", "left_recursion", "merged_repetitions", "recursion")),
-    "automaton/assembly", "automaton/machine",
+    "automaton/assembling/assembly", "automaton/machine",
 ]
 
 

@@ -73,7 +73,7 @@ class Counters(Record, size=48):
     search_limit: int
     requests: int
     item_gap: int  # tokens that an item which must be new may cost beyond its cheapest text, if it is one of the first `different`
-    different: int  # keys or items for which surcharges suffice, see shortest_completion.py
+    different: int  # keys or items for which surcharges suffice, see new_texts.py
     searched: int
     wanted: int  # 1 + the body class that a mask was made in without tables, or NO_CLASS
     num_ends: int  # that were noted

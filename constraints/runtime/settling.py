@@ -1,7 +1,7 @@
 """Parts that are made as texts are read: whether they stay small, settled while compiling.
 
 What one keyword says by itself and takes too many states for a table stays a product, whose states are made as texts are read
-(automaton/intersections.py). Mostly each token adds a few: to a number that is no multiple of another one, to a length beside the
+(intersections.py). Mostly each token adds a few: to a number that is no multiple of another one, to a length beside the
 labels of a host. Where it adds thousands, as nearly all texts differ in what may follow, `Limits.states` would be met in the middle
 of one. So a text of such a part is drawn, with its masks, and what is made for them is counted. A part that takes four thousandths
 of `Limits.states` for each token is refused, with its path and keyword: 250 tokens of it would be too many.

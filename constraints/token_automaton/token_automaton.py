@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton import determinize, shortest_completion
-from ..automaton.assembly import assemble, may_be_graph, repeated_units, restore
+from ..automaton import determinize
+from ..automaton.assembling import reached_nodes
+from ..automaton.assembling.assembly import assemble, may_be_graph, repeated_units, restore
 from ..automaton.machine import ENDS_BEYOND
 from ..automaton.nodes import EMPTY, NO_BODY
 from ..automaton.tables import DEAD, NO_CLASS
@@ -355,7 +356,7 @@ class TokenAutomaton:
         """
         if self.grammar.events.isdisjoint(_OPENING):
             return False
-        return bool(self._machine.call(shortest_completion.reaches_event, self.root, _OPENING_BITS))
+        return bool(self._machine.call(reached_nodes.reaches_event, self.root, _OPENING_BITS))
 
     @cached_property
     def empty_memory(self) -> RegisterId:

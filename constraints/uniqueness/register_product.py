@@ -307,7 +307,7 @@ def extra_cost(m: Tables, state: StateId, seen: RegisterId, epoch: int, is_inner
     """Tokens that candidates add to the cost of a state: 0 without candidates, ONE_MORE where one more character makes the
     difference, SEARCH when that has to be searched for.
 
-    At the beginning of an item it is the surcharge that the grammar has charged for any item (shortest_completion.py). But behind
+    At the beginning of an item it is the surcharge that the grammar has charged for any item (new_texts.py). But behind
     more items than that is for, or where arrays of other kinds may stand in the same place and the cheapest kind may have no item
     left: SEARCH.
     """

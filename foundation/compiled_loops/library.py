@@ -27,7 +27,7 @@ ROOT = _HERE.parents[1]  # of an editable installation the root of the checkout
 # can be forgotten.
 PARTS = {
     "constraints": tuple(
-        f"constraints/{room}/*.py"
+        f"constraints/{room}/**/*.py"
         for room in ("base", "numba_support", "vocabulary", "automaton", "masks", "uniqueness", "token_automaton")
     ),
     "kernels": tuple(f"kernels/quantized/{name}.py" for name in ("loops", "block_loops", "block_values", "scaled_loops")),

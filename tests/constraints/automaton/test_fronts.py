@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from maskwright.constraints import Compiler, ConstraintError, Gbnf, Limits
-from maskwright.constraints.automaton.assembly import may_be_graph
+from maskwright.constraints.automaton.assembling.assembly import may_be_graph
 from maskwright.constraints.automaton.tables import DEAD
 from maskwright.constraints.grammar.expression import Grammar
 from maskwright.constraints.token_automaton.pumping import WINDOW

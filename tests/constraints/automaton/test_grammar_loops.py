@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from maskwright.constraints import ConstraintError, UnsupportedKeyword, Vocabulary
-from maskwright.constraints.automaton.assembly import assemble, repeated_units
-from maskwright.constraints.automaton.grammar_loops import CHAIN
+from maskwright.constraints.automaton.assembling.assembly import assemble, repeated_units
+from maskwright.constraints.automaton.assembling.grammar_loops import CHAIN
 from maskwright.constraints.automaton.machine import Machine
 from maskwright.constraints.base.kinds import Kind
 from maskwright.constraints.grammar.expression import Grammar, Node

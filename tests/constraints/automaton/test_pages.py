@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Limits, Vocabulary
-from maskwright.constraints.automaton import assembly
+from maskwright.constraints.automaton.assembling import assembly
 from maskwright.constraints.masks import mask_rows
 from maskwright.constraints.numba_support import pages
 from maskwright.constraints.numba_support.pages import reserved

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, JsonSchema, Limits, Vocabulary
 from maskwright.constraints.automaton import determinize, machine
-from maskwright.constraints.automaton.intersections import SHARE_OF_ONE
+from maskwright.constraints.automaton.assembling.intersections import SHARE_OF_ONE
 
 from .test_intersections import WORDS, finished
 

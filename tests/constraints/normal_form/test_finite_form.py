@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from maskwright.constraints import Compiler, ConstraintError, Gbnf, Limits
-from maskwright.constraints.automaton.assembly import may_be_graph
+from maskwright.constraints.automaton.assembling.assembly import may_be_graph
 from maskwright.constraints.normal_form.finite_form import finite_form
 from maskwright.constraints.normal_form.reduction import finite
 

@@ -24,17 +24,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.errors import ConstraintLimit
-from ..base.kinds import INFINITE, UNBOUNDED, Kind
-from ..grammar.expression import Grammar, Node
-from ..grammar.lowering_cache import shape_of
-from ..grammar.recursion import reachable
-from ..grammar.source import Limits
-from ..grammar.stopwatch import Stopwatch, check_bytes, hold
-from . import counted_tables, determinize
-from .automaton_loops import measure
-from .counted_tables import HEADER, Table
-from .finite_automata import (
+from ...base.errors import ConstraintLimit
+from ...base.kinds import INFINITE, UNBOUNDED, Kind
+from ...grammar.expression import Grammar, Node
+from ...grammar.lowering_cache import shape_of
+from ...grammar.recursion import reachable
+from ...grammar.source import Limits
+from ...grammar.stopwatch import Stopwatch, check_bytes, hold
+from .. import counted_tables, determinize
+from ..automaton_loops import measure
+from ..counted_tables import HEADER, Table
+from ..finite_automata import (
     AUTOMATON_CACHE,
     FiniteAutomaton,
     TooManyStates,
@@ -43,7 +43,7 @@ from .finite_automata import (
     minimized,
     product,
 )
-from .machine import Machine
+from ..machine import Machine
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
 MOST_IN_VAIN = 5  # of those that may turn out to have more: what comes then is not tried

@@ -15,24 +15,23 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.errors import ConstraintError, UnsupportedKeyword
-from ..base.kinds import INFINITE
-from ..base.utf8 import Ranges
-from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
-from ..grammar.source import Limits
-from ..grammar.stopwatch import hold, look
-from ..numba_support.records import Words
-from ..vocabulary.packed_records import SET_WORDS
-from ..vocabulary.packed_vocabulary import first_bytes
-from ..vocabulary.shared_vocabulary import SharedVocabulary
-from . import determinize, grammar_loops, shortest_completion
-from .containment import CONTAINED
-from .front_comparison import FRONT_FACTS
-from .fronts import GRAPH_KINDS
-from .intersections import SHARE_OF_ONE, Intersections, outermost
-from .machine import Machine
-from .nodes import EMPTY
-from .tables import (
+from ...base.errors import ConstraintError, UnsupportedKeyword
+from ...base.kinds import INFINITE
+from ...base.utf8 import Ranges
+from ...grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
+from ...grammar.source import Limits
+from ...grammar.stopwatch import hold, look
+from ...numba_support.records import Words
+from ...vocabulary.packed_records import SET_WORDS
+from ...vocabulary.packed_vocabulary import first_bytes
+from ...vocabulary.shared_vocabulary import SharedVocabulary
+from .. import determinize
+from ..containment import CONTAINED
+from ..front_comparison import FRONT_FACTS
+from ..fronts import GRAPH_KINDS
+from ..machine import Machine
+from ..nodes import EMPTY
+from ..tables import (
     FIELDS,
     MAX_ENDS,
     MOST_APART,
@@ -47,6 +46,8 @@ from .tables import (
     StateRecord,
     Step,
 )
+from . import grammar_loops, new_texts, reached_nodes, shortest_completion
+from .intersections import SHARE_OF_ONE, Intersections, outermost
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
@@ -315,7 +316,7 @@ def _measure_booleans(
     shortest_completion.measure_shortest(machine.address, EMPTY + 1, len(grammar), single)
     inner: list[Node] = []  # their sizes are known only now, and what holds them comes after them
     depths = np.zeros(len(grammar), np.int32)
-    shortest_completion.boolean_depths(machine.address, EMPTY + 1, len(grammar), depths)
+    reached_nodes.boolean_depths(machine.address, EMPTY + 1, len(grammar), depths)
     intersections = Intersections(machine, grammar, limits, depths)
     for nodes in _booleans(machine, grammar, root, columns, depths):
         if inner:
@@ -341,9 +342,9 @@ def _measure_ample(machine: Machine, grammar: Grammar, single: NDArray[np.bool_]
     different, alike, ends = max(grammar.most_different, 2), np.ones(count, np.int32), np.zeros(count, np.bool_)
     machine.n.different = different
     while changed:
-        changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count, different, alike, ends, single)
+        changed = new_texts.measure_ample(machine.address, EMPTY + 1, count, different, alike, ends, single)
         changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, single)
-    shortest_completion.measure_item_gap(machine.address, EMPTY + 1, count)
+    new_texts.measure_item_gap(machine.address, EMPTY + 1, count)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
 
 
@@ -359,7 +360,7 @@ def _booleans(
     kinds = columns[0]
     is_boolean = (kinds == _BOTH) | (kinds == _NEGATE)
     reached, used = np.zeros(kinds.size, np.uint8), np.zeros(kinds.size, np.bool_)
-    shortest_completion.mark_reached(machine.address, root, reached)
+    reached_nodes.mark_reached(machine.address, root, reached)
     for parents, parts in _references(machine, columns):
         used[parts[reached[parents] == 1]] = True
     nodes = outermost(grammar, list(map(Node, np.flatnonzero(is_boolean & (reached == 1)).tolist())), root, used)
@@ -415,7 +416,7 @@ def _refuse_unpromised(machine: Machine, grammar: Grammar, cover: Node, root: No
     counted = [set(counters) for text, counters in grammar.sorts_of(cover) if sizes[text] < INFINITE]
     lacks_items = any(low > 0 and not any(i in each for each in counted) for i, (low, _) in grammar.wanted_of(cover).items())
     reached = np.zeros(len(grammar), np.uint8)
-    shortest_completion.mark_reached(machine.address, root, reached)
+    reached_nodes.mark_reached(machine.address, root, reached)
     if not lacks_items and counted and reached[cover]:
         path, keywords = grammar.claims.get(cover, ("#", ("contains",)))
         raise UnsupportedKeyword(
@@ -431,7 +432,7 @@ def _refuse_watched_items(machine: Machine, grammar: Grammar, cover: Node) -> No
     sorts, watchers = grammar.sorts_of(cover), grammar.watchers_of(cover)
     for (text, _), watched in zip(sorts, watchers, strict=True):
         is_watched = watched is None or bool(watched)
-        if is_watched and shortest_completion.reaches_event(machine.address, text, 1 << Event.ITEM_CLOSE):
+        if is_watched and reached_nodes.reaches_event(machine.address, text, 1 << Event.ITEM_CLOSE):
             path, _ = grammar.claims.get(cover, ("#", ()))
             raise UnsupportedKeyword(
                 "that items of arrays differ is not followed inside of items that any of many conditions may count",
