@@ -13,22 +13,29 @@ MAX_LAYERS: Final = 400  # bytes of a string; an expression whose count grows so
 
 
 def count_words(steps: Steps, node: Node, limit: int, positions: int = MAX_POSITIONS) -> int:
-    """The number of distinct strings of `node`, at most `limit`: paths through its automaton are counted by length."""
+    """The number of distinct strings of `node`, at most `limit`, which counts as endless."""
+    count, are_all = words_found(steps, node, limit, positions)
+    return count if are_all else limit
+
+
+def words_found(steps: Steps, node: Node, limit: int, positions: int = MAX_POSITIONS) -> tuple[int, bool]:
+    """(how many distinct strings of `node` are found, whether these are all): paths through its automaton are counted by length,
+    until there are `limit`."""
     layer: Counter[Position] = Counter([steps.before(node)])
     total, looked_at = 0, 0
     for _ in range(MAX_LAYERS):
         total += sum(count for position, count in layer.items() if steps.is_accepting(position))
         looked_at += len(layer)
         if total >= limit or looked_at > positions:
-            return limit
+            break
         following: Counter[Position] = Counter()
         for position, count in layer.items():
             for low, high, after in steps.intervals(position):
                 following[after] += count * (high - low + 1)
         if not following:
-            return total
+            return total, True
         layer = following
-    return limit
+    return min(total, limit), False
 
 
 def list_words(steps: Steps, node: Node, limit: int) -> list[bytes] | None:

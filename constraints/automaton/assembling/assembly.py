@@ -48,6 +48,7 @@ from ..tables import (
 )
 from . import grammar_loops, new_texts, reached_nodes, shortest_completion
 from .intersections import SHARE_OF_ONE, Intersections, outermost
+from .text_counts import count_texts
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
@@ -305,7 +306,7 @@ def _measure(
         _measure_booleans(machine, grammar, root, kinds, single, limits)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
     if needs_ample:
-        _measure_ample(machine, grammar, single)
+        _measure_ample(machine, grammar, kinds, single)
 
 
 def _measure_booleans(
@@ -336,16 +337,31 @@ def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
         machine.nodes(name)[parts[parts > EMPTY]] = INFINITE
 
 
-def _measure_ample(machine: Machine, grammar: Grammar, single: NDArray[np.bool_]) -> None:
+def _measure_ample(machine: Machine, grammar: Grammar, kinds: int, single: NDArray[np.bool_]) -> None:
     """Set what keys and items that must be new may cost."""
     count, changed = len(grammar), True
     different, alike, ends = max(grammar.most_different, 2), np.ones(count, np.int32), np.zeros(count, np.bool_)
     machine.n.different = different
+    if kinds & (_bit(Kind.BOTH) | _bit(Kind.NEGATE)):
+        _count_booleans(machine, grammar, different, alike)
     while changed:
         changed = new_texts.measure_ample(machine.address, EMPTY + 1, count, different, alike, ends, single)
         changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, single)
     new_texts.measure_item_gap(machine.address, EMPTY + 1, count)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
+
+
+def _count_booleans(machine: Machine, grammar: Grammar, different: int, alike: NDArray[np.int32]) -> None:
+    """Set `ample`, `worst` and `alike` of intersections and complements in keys and items that must be new."""
+    is_new = np.zeros(len(grammar), np.uint8)
+    reached_nodes.mark_new_texts(machine.address, EMPTY + 1, len(grammar), is_new)
+    rows = _rows(grammar)[:, 0]
+    is_boolean = ((rows == _BOTH) | (rows == _NEGATE)) & (machine.nodes("cost")[: len(grammar)] < INFINITE)
+    for node in map(Node, np.flatnonzero(is_boolean & (is_new == 1)).tolist()):
+        count = count_texts(machine, node, different)
+        cost = int(machine.nodes("cost")[node])
+        ample, worst, alike[node] = count if count is not None else (different - 1, INFINITE, 1)
+        machine.table("ample")[node], machine.table("worst")[node] = min(cost + ample, INFINITE), min(cost + worst, INFINITE)
 
 
 def _booleans(

@@ -66,7 +66,9 @@ def count_alike(m: Tables, i: NodeId, alike: NDArray[np.int32], ends: NDArray[np
     its cheapest; of more than _ENOUGH_ALIKE, that many. What comes behind a key that ends does not count. alike, ends: what is
     known of its children."""
     kind, a, b, count = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b, 1
-    if kind == Kind.CLASS:
+    if kind == Kind.BOTH or kind == Kind.NEGATE:
+        count = wide(alike[i])  # counted before
+    elif kind == Kind.CLASS:
         characters = 0
         for e in range(a, a + b):
             if m.edge_next[e] == EMPTY:
@@ -131,8 +133,9 @@ def measure_ample(
     repeated, in turn with `measure_shortest`, until nothing does.
 
     different: keys or items that may have to differ from each other. alike: int32 [nodes], see `count_alike`; 1 at first.
-    ends: bool [nodes], see `ends_key`; False at first. single: as in `measure_shortest`. The strings of intersections,
-    complements and members are not counted, nor those of rules that call themselves, see `tokens_to_differ`.
+    ends: bool [nodes], see `ends_key`; False at first. single: as in `measure_shortest`. The strings of intersections and
+    complements have been counted (text_counts.py). Those of members are not, nor those of rules that call themselves, see
+    `tokens_to_differ`.
     """
     m = tables_at(arena_address)
     guess = tokens_to_differ(different)
@@ -173,7 +176,9 @@ def measure_ample(
                     ample = min(ample, plus(cost, times(more, m.nodes[a].cost)))
         elif kind == Kind.CALL:
             worst, ample = m.worst[m.rules[a]], m.ample[m.rules[a]]
-        elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.BAG or is_walk(kind):
+        elif kind == Kind.BOTH or kind == Kind.NEGATE:
+            worst, ample = m.worst[i], m.ample[i]
+        elif kind == Kind.BAG or is_walk(kind):
             ample = plus(cost, guess)
         elif kind == Kind.UNLISTED:
             ample = plus(max(cost, m.ample[b]), 1)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...base.ids import NodeId
-from ...base.kinds import CoverRow, Kind
+from ...base.kinds import CoverRow, Event, Kind
 from ...numba_support.jit import entry, inner
 from ..covers import row_of_cover, sort_of
 from ..member_walks import FIRST_CASE
@@ -62,16 +62,38 @@ def mark_reached(arena_address: int, root: NodeId, seen: NDArray[np.uint8]) -> N
     reached_from(m, root, seen)
 
 
+@entry(seen="uint8[:]")
+def mark_new_texts(arena_address: int, start: int, end: int, seen: NDArray[np.uint8]) -> None:
+    """Mark the nodes that take part in keys, and in items, which must be new. seen: uint8 [nodes], all 0."""
+    m = tables_at(arena_address)
+    found, count = np.empty(seen.size, np.int32), 0
+    for number in range(start, end):
+        i = NodeId(number)
+        if m.nodes[i].kind == Kind.CLASS and (m.nodes[i].c == Event.KEY_OPEN or m.nodes[i].c == Event.ITEM_CLOSE):
+            count = once(m.edge_next[m.nodes[i].a], seen, found, count)
+    follow_reached(m, seen, found, count, True)
+
+
 @inner
 def reached_from(m: Tables, root: NodeId, seen: NDArray[np.uint8]) -> NDArray[np.int32]:
     """The nodes that take part in what `root` denotes, each once; they are marked in `seen` (uint8), all 0."""
-    found, num_found, at = np.empty(seen.size, np.int32), 0, 0
-    num_found = once(root, seen, found, num_found)
+    found = np.empty(seen.size, np.int32)
+    count = follow_reached(m, seen, found, once(root, seen, found, 0), False)
+    return found[:count]
+
+
+@inner
+def follow_reached(m: Tables, seen: NDArray[np.uint8], found: NDArray[np.int32], num_found: int, ends_with_key: bool) -> int:
+    """Add what takes part in the nodes that have been found; returns how many there are then. ends_with_key: of what is behind the
+    end of a key nothing does."""
+    at = 0
     while at < num_found:
         node = wide(found[at])
         at += 1
         kind, a, b = m.nodes[node].kind, m.nodes[node].a, m.nodes[node].b
-        if kind == Kind.CLASS:
+        if kind == Kind.CLASS and ends_with_key and m.nodes[node].c == Event.KEY_CLOSE:
+            pass
+        elif kind == Kind.CLASS:
             for e in range(a, a + b):
                 num_found = once(m.edge_next[e], seen, found, num_found)
         elif kind == Kind.ALT:
@@ -100,7 +122,7 @@ def reached_from(m: Tables, root: NodeId, seen: NDArray[np.uint8]) -> NDArray[np
             num_found = once(m.nodes[node].c, seen, found, once(b, seen, found, once(a, seen, found, num_found)))
         elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG or kind == Kind.PLACED:
             num_found = once(a, seen, found, num_found)
-    return found[:num_found]
+    return num_found
 
 
 @inner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, product
 from typing import Any
 
@@ -21,10 +21,15 @@ Candidates = Iterable[Any] | None  # all values of some kind, and perhaps others
 
 
 class FiniteSets:
-    """Lists values by what may be in them, and keeps those that satisfy everything."""
+    """Lists values by what may be in them, and keeps those that satisfy everything.
 
-    def __init__(self, branches: Branches, shapes: Shapes, membership: Membership) -> None:
-        self._branches, self._shapes, self._membership = branches, shapes, membership
+    `strings_of(term, most)` gives the strings of a term, None where there may be more than `most`.
+    """
+
+    def __init__(
+        self, branches: Branches, shapes: Shapes, membership: Membership, strings_of: Callable[[Term, int], list[str] | None]
+    ) -> None:
+        self._branches, self._shapes, self._membership, self._strings_of = branches, shapes, membership, strings_of
         self._known: dict[Conj, Sequence[Any] | None] = {}
         self._open: set[Conj] = set()  # being listed: what contains itself is not few
 
@@ -72,7 +77,7 @@ class FiniteSets:
         if atom == "integer":
             return _integers(self._shapes.number(term))
         if atom == "string":
-            return [""] if self._shapes.string(term).high == 0 else None
+            return self._strings_of(term, _FEW)
         if atom == "array":
             return self._arrays(self._shapes.array(term))
         return self._objects(self._shapes.object(term)) if atom == "object" else None

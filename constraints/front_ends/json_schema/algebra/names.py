@@ -14,6 +14,7 @@ from ....grammar.cardinality import MAX_POSITIONS, count_words, list_words
 from ....grammar.expression import FAIL, Grammar, Kind, Node
 from ....grammar.matcher import Matcher
 from ..documents.reading import Pattern
+from ..strings.few_texts import few_texts
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
 from ..strings.text_classes import TextClasses, automaton_of, classified, number_of_texts, without
@@ -27,6 +28,7 @@ _MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that
 _FEW_CLASSES = 32  # of tests that have larger automata; and that are not asked whether their values are the same
 _MAX_LISTED, _MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
+_MOST_UNBOUNDED = 100  # the same, where nothing bounds their length
 Passed = frozenset[NameTest]
 Meaning = Callable[[Passed], Hashable]
 
@@ -208,7 +210,7 @@ class Names:
         body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
-        available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
+        available = self._available(passed, body, len(passed) + len(failed))
         if body == FAIL or available == 0:
             return FAIL, 0
         return grammar.key(body), available
@@ -217,14 +219,17 @@ class Names:
         """Whether a name passes some tests and none of others."""
         return all(self._passes(name, test) for test in passed) and not any(self._passes(name, test) for test in failed)
 
-    def _available(self, passed: Passed, body: Node, effort: int) -> int | None:
-        """How many names there are, where a test admits short ones only; None for more than can matter."""
+    def _available(self, passed: Passed, body: Node, num_tests: int) -> int | None:
+        """How many names there are, where a test admits short ones only, or several tests few; None for more than can matter."""
         if body == FAIL:
             return 0
-        if all(self._found(test)[1][1] is None for test in passed):
+        if any(self._found(test)[1][1] is not None for test in passed):
+            count = count_words(self._strings.steps, body, MAX_AVAILABLE, MAX_POSITIONS // num_tests)
+            return count if count < MAX_AVAILABLE else None
+        if num_tests == 1 and not any(isinstance(test, Named) for test in passed):
             return None
-        count = count_words(self._strings.steps, body, MAX_AVAILABLE, effort)
-        return count if count < MAX_AVAILABLE else None
+        texts = few_texts(self._strings.steps, body, _MOST_UNBOUNDED)
+        return None if texts is None else len(texts)
 
     def _listed(self, conj: Conj) -> dict[str, None] | None:
         if conj not in self._lists:

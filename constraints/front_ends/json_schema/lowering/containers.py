@@ -89,7 +89,7 @@ class Containers:
 
     def _has_enough(self, shape: ArrayShape) -> bool:
         """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
-        places = [shape.item(index) for index in range(min(shape.low, shape.prefix_length + 1))]
+        places = [shape.item(index) for index in range(min(shape.low, shape.prefix_length + 1))] if shape.low > 1 else []
         counts = [self._count_of(item) for item in dict.fromkeys(places)]
         are_few = any(count is not None and count < shape.low for count in counts)
         if are_few and len(counts) > 1:

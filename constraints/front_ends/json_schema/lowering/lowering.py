@@ -6,6 +6,7 @@ met again inside itself becomes a rule, and so does what is nested deeply, which
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from decimal import Decimal
 from functools import cache, reduce
@@ -33,6 +34,7 @@ from ..documents.keyword_table import concerning
 from ..documents.keywords import TYPES
 from ..documents.policy import Policy, entry_of, located
 from ..documents.values import dump_json, equality_key
+from ..strings.few_texts import few_texts
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
 from .builders import Builders
@@ -96,7 +98,7 @@ class Lowering:
         if text.canonical is not text.values.canonical:
             of_names = Strings(grammar, text.canonical, self._limits, policy, self._assert_formats)
         names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
-        few = FiniteSets(branches, shapes, membership)
+        few = FiniteSets(branches, shapes, membership, self._few_strings)
         partitions = Partitions(branches.terms, branches.conj, shapes, membership)
         containers = Containers(
             grammar, text, self.node, few.count, self._together.append, branches.conj, self._admit_nothing,
@@ -344,6 +346,14 @@ class Lowering:
         self._check_least(term, "minLength", shape.low)
         excluded = [value for value in self._shapes.excluded(term).values() if isinstance(value, str)]
         return self._grammar.without(strings.body(shape), strings.text.bodies(excluded))
+
+    def _few_strings(self, term: Term, most: int) -> list[str] | None:
+        """The strings of a term; None where there are more than `most`, or may be."""
+        shape = self._shapes.string(term)
+        if not (shape.languages or shape.mismatches) and shape.high != 0:
+            return None
+        texts = few_texts(self._strings.steps, self._string_body(term, self._strings), most)
+        return None if texts is None else [json.loads(b'"' + text + b'"') for text in texts]
 
     def _string_bodies(self, conj: Conj) -> Body:
         """The texts between the quotes of the strings that satisfy a conjunction, and a bound on their length."""
