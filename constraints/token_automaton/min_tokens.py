@@ -100,8 +100,7 @@ class Distances:
     def _with_memory(self, state: StateId, held: RegisterId) -> int:
         extra = self._automaton.extra_cost(state, held)
         if extra == ExtraCost.EXPECTS_KEY:
-            opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
-            return max(self._automaton.cost(state), 1 + self.of(opened, kept)) if opened != DEAD else INFINITE
+            return self._with_key(state, held)
         if extra != ExtraCost.SEARCH and extra != ExtraCost.ONE_MORE:
             return self._automaton.cost(state) + extra
         if (state, held) not in self._among_candidates:
@@ -111,6 +110,19 @@ class Distances:
                 cost = self._automaton.cost(state)
                 found = max(cost, self._search_way_out(state, held, cost + ExtraCost.ONE_MORE))
             self._among_candidates[state, held] = found
+        return self._among_candidates[state, held]
+
+    def _with_key(self, state: StateId, held: RegisterId) -> int:
+        """Tokens that suffice where a key must come next: a quote, and what suffices behind it; or fewer, where a token that goes on
+        behind the quote makes a way that is shorter."""
+        cost = self._automaton.cost(state)
+        opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
+        if opened == DEAD:
+            return INFINITE
+        if (found := 1 + self.of(opened, kept)) <= cost:
+            return cost
+        if (state, held) not in self._among_candidates:
+            self._among_candidates[state, held] = self._search_way_out(state, held, found)
         return self._among_candidates[state, held]
 
     def _search_way_out(self, state: StateId, held: RegisterId, best: int) -> int:
