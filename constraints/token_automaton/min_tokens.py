@@ -113,14 +113,14 @@ class Distances:
         return self._among_candidates[state, held]
 
     def _with_key(self, state: StateId, held: RegisterId) -> int:
-        """Tokens that suffice where a key must come next: a quote, and what suffices behind it; or fewer, where a token that goes on
-        behind the quote makes a way that is shorter."""
+        """Tokens that suffice where a key must come next: a quote, and what suffices behind it, which is known of these keys, while
+        costs are for as many as may have to differ; or fewer, where a token that goes on behind the quote makes a shorter way."""
         cost = self._automaton.cost(state)
         opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
         if opened == DEAD:
             return INFINITE
         if (found := 1 + self.of(opened, kept)) <= cost:
-            return cost
+            return found
         if (state, held) not in self._among_candidates:
             self._among_candidates[state, held] = self._search_way_out(state, held, found)
         return self._among_candidates[state, held]
