@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from itertools import islice, product
 from typing import Any
 
-from ..documents.values import equality_key
+from ..documents.values import equality_key, plain_value
+from ..strings.string_shape import StringShape
 from .branches import Branches
 from .claims import Conj, Term
 from .membership import Membership
@@ -21,10 +24,15 @@ Candidates = Iterable[Any] | None  # all values of some kind, and perhaps others
 
 
 class FiniteSets:
-    """Lists values by what may be in them, and keeps those that satisfy everything."""
+    """Lists values by what may be in them, and keeps those that satisfy everything.
 
-    def __init__(self, branches: Branches, shapes: Shapes, membership: Membership) -> None:
-        self._branches, self._shapes, self._membership = branches, shapes, membership
+    `texts(shape)` gives the JSON texts of strings, without quotes, where a few are left.
+    """
+
+    def __init__(
+        self, branches: Branches, shapes: Shapes, membership: Membership, texts: Callable[[StringShape], Iterable[bytes] | None]
+    ) -> None:
+        self._branches, self._shapes, self._membership, self._texts = branches, shapes, membership, texts
         self._known: dict[Conj, Sequence[Any] | None] = {}
         self._open: set[Conj] = set()  # being listed: what contains itself is not few
 
@@ -69,13 +77,19 @@ class FiniteSets:
     def _of_type(self, term: Term, atom: str) -> Candidates:
         if atom in ("null", "boolean"):
             return [None] if atom == "null" else [False, True]
-        if atom == "integer":
-            return _integers(self._shapes.number(term))
+        if atom in ("integer", "fraction"):
+            return _numbers(self._shapes.number(term), atom == "integer")
         if atom == "string":
-            return [""] if self._shapes.string(term).high == 0 else None
+            return self._strings(self._shapes.string(term))
         if atom == "array":
             return self._arrays(self._shapes.array(term))
         return self._objects(self._shapes.object(term)) if atom == "object" else None
+
+    def _strings(self, shape: StringShape) -> Candidates:
+        if shape.high == 0:
+            return [""]
+        texts = self._texts(shape)
+        return None if texts is None else [json.loads(b'"' + text + b'"') for text in texts]
 
     def _arrays(self, shape: ArrayShape) -> Candidates:
         places: list[Sequence[Any]] = []  # what may stand at each place, as far as there may be items
@@ -93,6 +107,8 @@ class FiniteSets:
         return _if_few(list(items) for length in lengths for items in product(*places[:length]))
 
     def _objects(self, shape: ObjectShape) -> Candidates:
+        if shape.high == 0:
+            return [{}]
         if shape.tests or self.of(shape.value(None, frozenset())) != []:
             return None
         members: list[list[tuple[str, Any] | None]] = []
@@ -105,11 +121,14 @@ class FiniteSets:
         return _if_few(dict(each for each in chosen if each is not None) for chosen in product(*members))
 
 
-def _integers(shape: NumberShape) -> Candidates:
+def _numbers(shape: NumberShape, are_integers: bool) -> Candidates:
     low, high = shape.interval.low, shape.interval.high
-    if low is None or high is None or high - low > _FEW:
+    if low is None or high is None:
         return None
-    return range(math.ceil(low), math.floor(high) + 1)
+    step = Decimal(1) if are_integers else max(shape.steps, default=Decimal(0))
+    if step == 0 or high - low > _FEW * step:
+        return [plain_value(low)] if low == high else None
+    return (plain_value(step * multiple) for multiple in range(math.ceil(low / step), math.floor(high / step) + 1))
 
 
 def _if_few(candidates: Iterable[Any]) -> Candidates:

@@ -96,7 +96,7 @@ class Lowering:
         if text.canonical is not text.values.canonical:
             of_names = Strings(grammar, text.canonical, self._limits, policy, self._assert_formats)
         names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
-        few = FiniteSets(branches, shapes, membership)
+        few = FiniteSets(branches, shapes, membership, self._strings.listed)
         partitions = Partitions(branches.terms, branches.conj, shapes, membership)
         containers = Containers(
             grammar, text, self.node, few.count, self._together.append, branches.conj, self._admit_nothing,
