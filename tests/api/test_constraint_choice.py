@@ -116,6 +116,10 @@ def test_an_unknown_keyword_is_named() -> None:
         ({"choice": "yes"}, "choice= is a list"),
         ({"choice": ["yes", 1]}, "choice= is a list"),
         ({"constraint": 3}, "constraint= is a front end"),
+        ({"schema": "schemas/person.json"}, "looks like the name of a file"),
+        ({"grammar": "my.gbnf"}, "looks like the name of a file"),
+        ({"schema": {"name": "person", "strict": True, "schema": {"type": "integer"}}}, 'give its "schema"'),
+        ({"schema": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}}, 'give its "schema"'),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_named(options: Any, message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+_QUOTIENT_DIGITS = 28  # to which Python divides decimals; more are an error
 MAX_FRACTION_DIGITS = 4  # multiples of 10**-k are spelled without exponent up to here
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
@@ -20,7 +21,8 @@ def decimal_schemas(constraints: Any) -> list[dict[str, Any]]:
     whole = None if digits is None or places is None else max(digits - places, 0)  # digits before the point
     places = places if digits is None or places is None else min(digits, places)
     limits = {_BOUNDS[name]: json_number(bound) for name, bound in bounds.items()}
-    limits |= {} if step is None else {"multipleOf": json_number(Decimal(step))}
+    if step is not None:
+        limits |= _divisible(Decimal(step), limits)
     schemas = []
     if (digits is None or whole is not None) and (places or 0) <= MAX_FRACTION_DIGITS:
         schemas.append(_number(limits, whole, places))
@@ -28,6 +30,13 @@ def decimal_schemas(constraints: Any) -> list[dict[str, Any]]:
     texts = "|".join(_texts(digits, places, whole, is_unsigned and "gt" in bounds))
     text = {"type": "string", "pattern": f"^{'' if is_unsigned else '-?'}(?:{texts})$"}
     return [*schemas, text | ({"x-maskwright-number": limits} if limits and not is_unsigned else {})]
+
+
+def _divisible(step: Decimal, limits: dict[str, Any]) -> dict[str, Any]:
+    """The limits of values that can be told to be multiples of a step."""
+    most = json_number(step.scaleb(_QUOTIENT_DIGITS))
+    low, high = limits.get("exclusiveMinimum", -most), limits.get("exclusiveMaximum", most)
+    return {"multipleOf": json_number(step), "exclusiveMinimum": max(low, -most), "exclusiveMaximum": min(high, most)}
 
 
 def _number(limits: dict[str, Any], whole: int | None, places: int | None) -> dict[str, Any]:

@@ -71,3 +71,23 @@ def test_explaining_takes_no_longer_than_the_limit(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ConstraintError, match="no value satisfies the schema") as raised:
         JsonSchema(BOTH).lower(Grammar(), Limits())
     assert "exclude each other" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("items", "count"),
+    [
+        ({"type": "string", "pattern": "^[ab]$"}, 2),
+        ({"type": "string", "minLength": 1, "pattern": "^[a-c]?$"}, 3),
+        ({"type": "string", "x-maskwright-number": {"minimum": 1, "maximum": 3, "multipleOf": 1}}, 3),
+        ({"type": "number", "minimum": 1, "maximum": 1}, 1),
+        ({"type": "number", "minimum": 0, "exclusiveMaximum": 1, "multipleOf": 0.25}, 4),
+        ({"type": "object", "maxProperties": 0}, 1),
+        ({"anyOf": [{"type": "object", "maxProperties": 0}, {"type": "null"}]}, 2),
+        ({"type": "array", "items": {"type": "string", "pattern": "^[ab]$"}, "maxItems": 1}, 3),
+    ],
+)
+def test_more_different_items_than_there_are_is_a_clash(items: dict[str, Any], count: int) -> None:
+    schema = {"type": "array", "uniqueItems": True, "items": items, "minItems": count}
+    JsonSchema(schema).lower(Grammar(), Limits())
+    with pytest.raises(ConstraintError, match="no value satisfies the schema"):
+        JsonSchema({**schema, "minItems": count + 1}).lower(Grammar(), Limits())

@@ -198,6 +198,29 @@ def test_too_many_combinations_are_refused_by_name() -> None:
     assert (caught.value.limit, caught.value.path, caught.value.keyword) == ("name_classes", "#/properties/m", "patternProperties")
 
 
+LONG = [Random(seed).choice("abcdefgh") * 60 + str(seed) for seed in range(6)]
+FEW_NAMES: list[tuple[Schema, list[str]]] = [
+    ({"propertyNames": {"x-maskwright-number": {"minimum": 9, "exclusiveMaximum": 12, "multipleOf": 1}}}, ["9", "10", "11"]),
+    ({"propertyNames": {"not": {"pattern": "[^ab]|.."}}}, ["", "a", "b"]),
+    ({"propertyNames": {"pattern": "^[ab]*$", "not": {"pattern": ".."}}}, ["", "a", "b"]),
+    ({"propertyNames": {"not": {"pattern": "^(?!(a|b|c)$)"}}}, ["a", "b", "c"]),
+    ({"propertyNames": {"pattern": f"^({'|'.join(LONG)})$"}}, LONG),
+    ({"patternProperties": {f"^({'|'.join(LONG)})$": {}}, "additionalProperties": False}, LONG),
+    ({"patternProperties": {"[^ab]|..": False}}, ["", "a", "b"]),
+    ({"propertyNames": {"pattern": "^[ab]x{450}$"}}, ["a" + "x" * 450, "b" + "x" * 450]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("schema", "names"), FEW_NAMES, ids=[str(number) for number in range(len(FEW_NAMES))])
+def test_names_run_out_however_they_are_told(schema: Schema, names: list[str], order: str) -> None:
+    constraint = BYTES.compile(JsonSchema({"type": "object", **schema}, property_order=order))  # type: ignore[arg-type]
+    for count in (len(names) - 1, len(names)):
+        written = json.dumps(dict.fromkeys(names[:count], 1), separators=(",", ":"))[:-1].encode()
+        state = after(constraint, constraint.start(), written)
+        assert (ord(",") in as_token_ids(constraint.mask(state))) == (count < len(names)), count
+
+
 # -- the automata ---------------------------------------------------------------------------------------------------------
 
 

@@ -67,7 +67,7 @@ COMPILER = Compiler(Vocabulary([bytes([i]) for i in range(256)] + [None], eos_to
 REFUSED = {  # no JSON is ever read as one
     "callable", "callable int", "type", "tuples", "days", "literal enum", "literal enums", "literal bytes", "literal nothing",
     "set of lists", "set of dicts", "set of models", "set of points", "dict literal int", "dict tuple", "dict none",
-    "dict literal enum", "color tags", "never",
+    "dict literal enum", "dict root", "color tags", "never",
 }  # fmt: skip
 TELLING = '0129-:T.,]}"ab'  # bytes that lead on through dates, numbers and ends
 
@@ -199,6 +199,9 @@ CASES: list[tuple[Any, ...]] = [
     (Annotated[timedelta,Field(ge=timedelta(seconds=1),le=timedelta(hours=2))],['"PT1S"','"PT1H30M"','"PT2H"','"PT1.5S"'],['"PT0S"','"PT2H1S"','"P1D"'],),
     (Annotated[timedelta,Field(gt=timedelta(0))],['"PT1S"','"P1D"','"P1DT2H"','"PT0.000001S"'],['"PT0S"','"-PT1S"'],),
     (TYPES["timedelta years"],['"P1Y"','"P365D"','"P3Y4DT23H59M59.999999S"','"P300DT5H"'],['"P300DT4H"','"P3Y5D"','"P0Y300DT5H"','"P1Y365D"'],),
+    (Annotated[timedelta,Field(gt=timedelta(days=1),lt=timedelta(days=1,seconds=1))],['"P1DT0.5S"','"P1DT0.25S"','"P1DT0.000001S"','"P1DT0.999999S"'],['"P1D"','"P1DT0.0S"','"P1DT1S"'],),
+    (Annotated[datetime.time,Field(ge=datetime.time(8,0,0,250_000),le=datetime.time(8,0,0,500_000))],['"08:00:00.25"','"08:00:00.5"','"08:00:00.499999"'],['"08:00:00.2"','"08:00:00.6"','"08:00:00.249999"','"08:00:00.500001"'],),
+    (TYPES["decimal step"],['"0.05"','0.15','"99999999999999999999999999.95"','-99999999999999999999999999.95'],['"0.01"','500000000000000000000000000','"-500000000000000000000000000"'],),
     (TYPES["datetime zone"],['"2024-01-01T00:00-01:30"'],['"2024-01-01T00:00Z"','"2024-01-01T00:00"','"2024-01-01T00:00+01:30"'],),
     (TYPES["datetime utc"],['"2024-01-01T00:00Z"','"2024-01-01T00:00+00:00"'],['"2024-01-01T00:00+01:00"'],),
     (TYPES["datetime zone range"],['"2024-02-29T04:30+05:30"','"2024-03-01T03:29:59+05:30"'],['"2024-02-29T04:29+05:30"','"2024-03-01T03:30+05:30"','"2024-02-29T12:00Z"'],),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from itertools import islice, product
 from typing import Any
 
-from ..documents.values import equality_key
+from ..documents.values import equality_key, plain_value
 from .branches import Branches
 from .claims import Conj, Term
 from .membership import Membership
@@ -74,8 +75,8 @@ class FiniteSets:
     def _of_type(self, term: Term, atom: str) -> Candidates:
         if atom in ("null", "boolean"):
             return [None] if atom == "null" else [False, True]
-        if atom == "integer":
-            return _integers(self._shapes.number(term))
+        if atom in ("integer", "fraction"):
+            return _numbers(self._shapes.number(term), atom == "integer")
         if atom == "string":
             return self._strings_of(term, _FEW)
         if atom == "array":
@@ -98,6 +99,8 @@ class FiniteSets:
         return _if_few(list(items) for length in lengths for items in product(*places[:length]))
 
     def _objects(self, shape: ObjectShape) -> Candidates:
+        if shape.high == 0:
+            return [{}]
         if shape.tests or self.of(shape.value(None, frozenset())) != []:
             return None
         members: list[list[tuple[str, Any] | None]] = []
@@ -110,11 +113,14 @@ class FiniteSets:
         return _if_few(dict(each for each in chosen if each is not None) for chosen in product(*members))
 
 
-def _integers(shape: NumberShape) -> Candidates:
+def _numbers(shape: NumberShape, are_integers: bool) -> Candidates:
     low, high = shape.interval.low, shape.interval.high
-    if low is None or high is None or high - low > _FEW:
+    if low is None or high is None:
         return None
-    return range(math.ceil(low), math.floor(high) + 1)
+    step = Decimal(1) if are_integers else max(shape.steps, default=Decimal(0))
+    if step == 0 or high - low > _FEW * step:
+        return [plain_value(low)] if low == high else None
+    return (plain_value(step * multiple) for multiple in range(math.ceil(low / step), math.floor(high / step) + 1))
 
 
 def _if_few(candidates: Iterable[Any]) -> Candidates:

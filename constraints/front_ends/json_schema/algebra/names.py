@@ -10,25 +10,23 @@ from operator import attrgetter
 
 from ....automaton.finite_automata import FiniteAutomaton, TooManyStates, product
 from ....base.errors import ConstraintLimit
-from ....grammar.cardinality import MAX_POSITIONS, count_words, list_words
+from ....grammar.cardinality import MAX_POSITIONS, count_words, list_words, shows_endless
 from ....grammar.expression import FAIL, Grammar, Kind, Node
 from ....grammar.matcher import Matcher
 from ..documents.reading import Pattern
-from ..strings.few_texts import few_texts
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
-from ..strings.text_classes import TextClasses, automaton_of, classified, number_of_texts, without
+from ..strings.text_classes import TextClasses, automaton_of, classified, number_of_texts, number_of_words, without
 from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 2  # so few make few combinations, whether or not a name can pass two of them; more are sorted by one automaton
 _FEW_PAIRED = 16  # of which each pair may be asked whether a name passes both; of more, one automaton is found sooner
 _MAX_STATES = 20_000  # of that automaton
-_MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that
+_MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that, and of names that are counted
 _FEW_CLASSES = 32  # of tests that have larger automata; and that are not asked whether their values are the same
 _MAX_LISTED, _MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
-_MOST_UNBOUNDED = 100  # the same, where nothing bounds their length
 Passed = frozenset[NameTest]
 Meaning = Callable[[Passed], Hashable]
 
@@ -208,28 +206,27 @@ class Names:
         failed = [test for test in failed if not any(self._apart.get(frozenset((test, other))) for other in passed)]
         wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))] or [self._text.any_body]
         body = grammar.both(*wanted, *map(self._others, failed))
+        if body == FAIL:
+            return FAIL, 0
+        is_endless = shows_endless(grammar, body)
         if excluded:
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
-        available = self._available(passed, body, len(passed) + len(failed))
-        if body == FAIL or available == 0:
-            return FAIL, 0
-        return grammar.key(body), available
+        available = None if is_endless else self._available(body, MAX_POSITIONS // (len(passed) + len(failed)))
+        return (FAIL, 0) if available == 0 else (grammar.key(body), available)
 
     def _is_among(self, name: str, passed: Passed, failed: list[NameTest]) -> bool:
         """Whether a name passes some tests and none of others."""
         return all(self._passes(name, test) for test in passed) and not any(self._passes(name, test) for test in failed)
 
-    def _available(self, passed: Passed, body: Node, num_tests: int) -> int | None:
-        """How many names there are, where a test admits short ones only, or several tests few; None for more than can matter."""
-        if body == FAIL:
-            return 0
-        if any(self._found(test)[1][1] is not None for test in passed):
-            count = count_words(self._strings.steps, body, MAX_AVAILABLE, MAX_POSITIONS // num_tests)
-            return count if count < MAX_AVAILABLE else None
-        if num_tests == 1 and not any(isinstance(test, Named) for test in passed):
-            return None
-        texts = few_texts(self._strings.steps, body, _MOST_UNBOUNDED)
-        return None if texts is None else len(texts)
+    def _available(self, body: Node, effort: int) -> int | None:
+        """How many names there are; None for more than can matter, and where that is not found out with some effort."""
+        count = count_words(self._strings.steps, body, MAX_AVAILABLE, effort)
+        if count is None:  # long names, or ways that lead to none
+            try:
+                count = number_of_words(self._automaton(body, _MAX_STATES_OF_ONE), MAX_AVAILABLE)
+            except TooManyStates:
+                return None
+        return count if count < MAX_AVAILABLE else None
 
     def _listed(self, conj: Conj) -> dict[str, None] | None:
         if conj not in self._lists:

@@ -350,7 +350,8 @@ class Lowering:
     def _few_strings(self, term: Term, most: int) -> list[str] | None:
         """The strings of a term; None where there are more than `most`, or may be."""
         shape = self._shapes.string(term)
-        if not (shape.languages or shape.mismatches) and shape.high != 0:
+        has_few = shape.languages or shape.mismatches or shape.high == 0
+        if not has_few or self._strings.is_narrowed(shape):
             return None
         texts = few_texts(self._strings.steps, self._string_body(term, self._strings), most)
         return None if texts is None else [json.loads(b'"' + text + b'"') for text in texts]

@@ -104,6 +104,9 @@ def mapping(walk: Walk, node: CoreNode) -> Schema:
         return out | {"additionalProperties": values or True}
     with walk.member("keys"):
         of_keys = key_schema(walk, keys)
+        hashable = is_hashable(walk, keys)
+        if hashable is False:
+            raise walk.refuse("keys that cannot be hashed are always rejected", "keys that are frozen")
     names = key_names(of_keys)
     if names is not None:
         out |= {"properties": {name: dict(values) for name in names}, "additionalProperties": False}
@@ -113,7 +116,8 @@ def mapping(walk: Walk, node: CoreNode) -> Schema:
         )
     if out.get("minProperties", 0) > 1 and not _are_distinct(walk.target(keys)):
         out = noted(out, "how many keys differ as values")
-    return out
+    is_told = hashable is not None or walk.target(keys)["type"] == "any"  # which keys stay strings
+    return out if is_told else noted(out, "whether the keys can be hashed")
 
 
 def _values(walk: Walk, node: CoreNode) -> Schema:

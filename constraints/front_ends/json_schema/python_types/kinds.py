@@ -41,7 +41,8 @@ _ENTRIES = (
          "within an exclusive bound as it is written, and be rejected as it is read: rounded to the bound"),
     Kind("decimal", scalars.decimal, _EXACT,
          "numbers, and strings of digits. A string that is compared with a bound or a step is spelled as a number is; "
-         "numbers only where digits are not counted in total and at most four places are wanted"),
+         "numbers only where digits are not counted in total and at most four places are wanted. With a step: up to 10**28 "
+         "steps, as Python divides no more"),
     Kind("fraction", scalars.fraction, _EXACT, "numbers, and without bounds the strings `1/2` and `0.5`"),
     Kind("complex", scalars.complex_number, _EXACT, "strings such as `1.5-2j`"),
     Kind("str", scalars.string, _EXACT,
@@ -79,7 +80,7 @@ _ENTRIES = (
          f"arrays; at most {containers.MOST_UNPACKED} items in place of a `*` in the middle"),
     Kind("dict", containers.mapping, _EXACT,
          "objects. Keys are strings that are read as the type of the keys: numbers with bounds, dates, UUIDs, listed "
-         "values; a type that no key is read as (`None`, a tuple) is refused"),
+         "values; a type that no key is read as (`None`, a tuple) or whose values cannot be hashed is refused"),
     Kind("frozendict", containers.mapping, _EXACT, "as for dict"),
     Kind("ordered-dict", containers.mapping, _EXACT, "as for dict"),
     Kind("counter", containers.mapping, _EXACT, "as for dict"),

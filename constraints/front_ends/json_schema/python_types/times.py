@@ -216,10 +216,15 @@ def _clock_text(box: Box) -> str:
 
 
 def _fraction(low: int, high: int) -> str:
-    """Fractions of a second: of up to six digits where there is no bound, else of six; none is zero."""
+    """Fractions of a second, of up to six digits, between two numbers of microseconds; none is zero."""
     if (low, high) == (0, _MICROSECONDS - 1):
         return r"(?:\.\d{1,6})?"
-    written = rf"\.{_numbers(low, high, 6)}"
+    options = []
+    for digits in range(1, 7):
+        unit = 10 ** (6 - digits)
+        least, most = -(-low // unit), high // unit
+        options += [_numbers(least, most, digits)] if least <= most else []
+    written = rf"\.(?:{'|'.join(options)})"
     return f"(?:{written})?" if low == 0 else written
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....automaton.finite_automata import FiniteAutomaton, TooManyStates
 from ....automaton.tables import DEAD
-from ....grammar.cardinality import words_found
+from ....grammar.cardinality import count_words
 from ....grammar.expression import FAIL, Node
 from ....grammar.matcher import Steps
 from .text_classes import automaton_of
@@ -17,8 +17,7 @@ def few_texts(steps: Steps, node: Node, most: int) -> list[bytes] | None:
     """The texts of `node`, None where there are more than `most`, or where that takes too many states to find out."""
     if node == FAIL:
         return []
-    count, _ = words_found(steps, node, most + 1, _FEW_POSITIONS)
-    if count > most:
+    if count_words(steps, node, most + 1, _FEW_POSITIONS) == most + 1:
         return None
     try:
         return _texts_of(automaton_of(steps, node, _MOST_STATES), most)

@@ -184,13 +184,14 @@ class Strings:
         above, below = limits.get("exclusiveMinimum"), limits.get("exclusiveMaximum")
         excludes_low = above is not None and (low is None or above >= low)
         excludes_high = below is not None and (high is None or below <= high)
+        low, high = above if excludes_low else low, below if excludes_high else high
         step = limits.get("multipleOf")
         node = not_multiple_node(
             self._grammar, [], multiple_of=step, integer=step is not None and is_integral(step),
-            low=above if excludes_low else low, high=below if excludes_high else high,
-            exclusive_low=excludes_low, exclusive_high=excludes_high, digits=self._limits.digits,
+            low=low, high=high, exclusive_low=excludes_low, exclusive_high=excludes_high,
+            digits=self._limits.digits,
         )  # fmt: skip
-        return node, (1, None)
+        return node, (1, None if step is None or low is None or high is None else _longest_number(low, high, step))
 
     def _without_number(self, site: Site) -> Node:
         return self._grammar.negate(self._number(site)[0])
@@ -221,6 +222,11 @@ class Strings:
 
     def _without_utf8_length(self, site: Site) -> Node:
         return self._grammar.negate(self._utf8_length(site)[0])
+
+
+def _longest_number(low: Decimal, high: Decimal, step: Decimal) -> int:
+    """The characters of the longest multiple of a step between two numbers: a sign, digits, a point, digits."""
+    return max(len(f"{low:.0f}"), len(f"{high:.0f}")) + 3 + max(0, -int(step.as_tuple().exponent))
 
 
 _OF_BYTES: tuple[Ranges, ...] = (((0, 0x7F),), ((0x80, 0x7FF),), ((0x800, 0xFFFF),), ((0x10000, MAX_CODE_POINT),))

@@ -183,6 +183,13 @@ def number_of_texts(texts: TextClasses, most: int) -> dict[int, int | None]:
     return {number: total if total < most else None for number, total in totals.items()}
 
 
+def number_of_words(words: FiniteAutomaton, most: int) -> int:
+    """How many words an automaton accepts from whose every state one is completed; `most` for that many or more."""
+    texts = TextClasses(words.letters, words.next, np.where(words.accepts == 1, 0, UNCLASSED), words.start)
+    count = number_of_texts(texts, most).get(0, 0)
+    return most if count is None else count
+
+
 def as_grammar(grammar: Grammar, texts: TextClasses, ends: Sequence[Node], free: Node, loop: FiniteAutomaton) -> Node:
     """The texts of an automaton as rules, one for each state between two characters, and behind them ends[the class of the text].
 
