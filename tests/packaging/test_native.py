@@ -47,6 +47,20 @@ def test_every_module_that_is_named_exists() -> None:
     assert not set(script.STAYS_PYTHON) & set(script.native_names())
 
 
+def test_nothing_that_is_compiled_relies_on_generators_that_stop_early() -> None:
+    """mypyc makes a list of a generator expression, but for the argument of `any`, `all` and `sum`: none may be of very many values."""
+    many = {"product", "permutations", "combinations", "count", "cycle", "repeat"}
+    for path in native_files():
+        tree = ast.parse(path.read_text())
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        in_place = {id(node.args[0]) for node in calls if node.func.id in ("any", "all", "sum") and node.args}  # type: ignore[attr-defined]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.GeneratorExp) and id(node) not in in_place:
+                sources = [each for part in node.generators for each in ast.walk(part.iter)]
+                named = {each.id for each in sources if isinstance(each, ast.Name)}
+                assert not named & many, f"{path.name}:{node.lineno}"
+
+
 def test_what_is_called_rarely_is_declared_as_mypyc_does() -> None:
     """Else the compiler finds two declarations that differ, or one of a function that nobody calls any more."""
     mypyc = pytest.importorskip("mypyc")

@@ -283,6 +283,7 @@ class Joined(HashedOnce):
 
     how: str
     parts: tuple[Formula, ...]
+    answers: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # to what it was asked (formulas.py)
 
     __hash__ = HashedOnce.__hash__
 

@@ -100,6 +100,8 @@ class Conditions:
     def _said(self, site: Site, members: Iterable[Formula]) -> Reading | None:
         """What a site says, given what it says of members itself."""
         own: list[Reading | None] = [(all_of((*members, *_counted(site))), value_of(site, "type") is None)]
+        if APPLICATORS.isdisjoint(site.active):
+            return own[0]
         keywords = [key for key in ("anyOf", "oneOf", "not", "if") if in_force(site, key)]
         inner = (self.whole(part) for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)))
         return _all(own, inner, (self._keyword(site, key) for key in (*keywords, "dependencies")))

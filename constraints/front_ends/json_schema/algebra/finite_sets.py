@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice, product
 from typing import Any
@@ -95,8 +95,7 @@ class FiniteSets:
             if shape.high is None and shape.unique is None and index == shape.prefix_length:
                 return None
             places.append(items)
-        lengths = range(shape.low, len(places) + 1)
-        return _if_few(list(items) for length in lengths for items in product(*places[:length]))
+        return _if_few(_lists(places, shape.low))
 
     def _objects(self, shape: ObjectShape) -> Candidates:
         if shape.high == 0:
@@ -110,7 +109,17 @@ class FiniteSets:
                 return None
             absent: list[tuple[str, Any] | None] = [] if name in shape.required else [None]
             members.append([*absent, *((name, value) for value in values)])
-        return _if_few(dict(each for each in chosen if each is not None) for chosen in product(*members))
+        return _if_few(map(_members, product(*members)))
+
+
+def _lists(places: Sequence[Sequence[Any]], low: int) -> Iterator[list[Any]]:
+    """The arrays of at least so many items, one from each place: made one at a time, as they may be very many."""
+    for length in range(low, len(places) + 1):
+        yield from map(list, product(*places[:length]))
+
+
+def _members(chosen: Iterable[tuple[str, Any] | None]) -> dict[str, Any]:
+    return dict(each for each in chosen if each is not None)
 
 
 def _numbers(shape: NumberShape, are_integers: bool) -> Candidates:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import combinations
 
 from .claims import AtLeast, Fact, Formula, Has, Joined, Negated
@@ -58,35 +57,41 @@ def negation(formula: Formula) -> Formula:
     return Negated(formula)
 
 
-@lru_cache(maxsize=1024)
 def facts(formula: Formula) -> tuple[tuple[Has, bool], ...]:
     """What a formula says of members, and whether it wants it to be so; of what it wants both ways, both."""
-    return tuple((fact, sign) for fact, sign in _all_facts(formula) if isinstance(fact, Has))
+    if isinstance(formula, Has):
+        return ((formula, True),)
+    if isinstance(formula, Negated):
+        return tuple([(fact, not wanted) for fact, wanted in facts(formula.part)])
+    if not isinstance(formula, Joined):
+        return ()
+    known: tuple[tuple[Has, bool], ...] | None = formula.answers.get("facts")
+    if known is None:
+        known = formula.answers["facts"] = tuple(_facts_below(formula))
+    return known
 
 
-@lru_cache(maxsize=4096)
 def counts(formula: Formula) -> frozenset[int]:
     """The numbers of members of which a formula says that there are as many, or more."""
-    if isinstance(formula, AtLeast):
-        return frozenset([formula.count])
-    return _NO_COUNTS.union(*map(counts, _parts(formula)))
-
-
-def _parts(formula: Formula) -> tuple[Formula, ...]:
     if isinstance(formula, Negated):
-        return (formula.part,)
-    return formula.parts if isinstance(formula, Joined) else ()
+        return counts(formula.part)
+    if not isinstance(formula, Joined):
+        return frozenset([formula.count]) if isinstance(formula, AtLeast) else _NO_COUNTS
+    known: frozenset[int] | None = formula.answers.get("counts")
+    if known is None:
+        known = formula.answers["counts"] = _NO_COUNTS.union(*map(counts, formula.parts))
+    return known
 
 
-def _all_facts(formula: Formula, sign: bool = True) -> Iterator[tuple[Fact, bool]]:
-    work: list[tuple[Formula, bool]] = [(formula, sign)]
+def _facts_below(formula: Formula) -> Iterator[tuple[Has, bool]]:
+    work: list[tuple[Formula, bool]] = [(formula, True)]
     seen: set[tuple[Formula, bool]] = set()
     while work:
         part, wanted = each = work.pop()
-        if each in seen or isinstance(part, bool):
+        if each in seen or isinstance(part, (bool, AtLeast)):
             continue
         seen.add(each)
-        if isinstance(part, (Has, AtLeast)):
+        if isinstance(part, Has):
             yield part, wanted
         elif isinstance(part, Negated):
             work.append((part.part, not wanted))
@@ -101,23 +106,34 @@ def is_clause(formula: Formula) -> bool:
     return all(isinstance(option.part if isinstance(option, Negated) else option, Has) for option in options)
 
 
-@lru_cache(maxsize=4096)
 def names_of(formula: Formula) -> frozenset[str]:
     """The members that a formula speaks of."""
-    if isinstance(formula, Has):
-        return frozenset([formula.name])
-    return _NO_NAMES.union(*map(names_of, _parts(formula)))
+    if isinstance(formula, Negated):
+        return names_of(formula.part)
+    if not isinstance(formula, Joined):
+        return frozenset([formula.name]) if isinstance(formula, Has) else _NO_NAMES
+    known: frozenset[str] | None = formula.answers.get("names")
+    if known is None:
+        known = formula.answers["names"] = _NO_NAMES.union(*map(names_of, formula.parts))
+    return known
 
 
-@lru_cache(maxsize=4096)
 def ways(formula: Formula, holds: bool = True) -> int:
     """About as many alternatives as it takes to say that a formula holds, or that it does not."""
     if isinstance(formula, bool):
         return int(formula is holds)
     if isinstance(formula, Negated):
         return ways(formula.part, not holds)
-    if isinstance(formula, (Has, AtLeast)):
+    if not isinstance(formula, Joined):
         return 1
+    question = "ways" if holds else "ways not"
+    known: int | None = formula.answers.get(question)
+    if known is None:
+        known = formula.answers[question] = _ways(formula, holds)
+    return known
+
+
+def _ways(formula: Joined, holds: bool) -> int:
     each = [ways(part, holds) for part in formula.parts]
     if formula.how != "one":
         return min(math.prod(each) if (formula.how == "all") is holds else sum(each), MANY_WAYS)
@@ -147,8 +163,19 @@ def given(formula: Formula, truth: Callable[[Fact], bool | None]) -> Formula:
         known = truth(formula)
         return formula if known is None else known
     if isinstance(formula, Negated):
-        return negation(given(formula.part, truth))
-    parts = (given(part, truth) for part in formula.parts)  # no more of them than decide
+        left = given(formula.part, truth)
+        return formula if left is formula.part else negation(left)
+    decisive = None if formula.how == "one" else formula.how == "any"  # of a part, for the whole
+    parts: list[Formula] = []
+    is_same = True
+    for part in formula.parts:
+        left = given(part, truth)
+        if left is decisive:
+            return left
+        parts.append(left)
+        is_same = is_same and left is part
+    if is_same:
+        return formula
     return one_of(parts) if formula.how == "one" else all_of(parts) if formula.how == "all" else any_of(parts)
 
 
@@ -164,9 +191,10 @@ def connected(formulas: Iterable[Formula]) -> list[list[Formula]]:
         return name
 
     for formula in parts:
-        names = sorted(names_of(formula))
-        for name in names[1:]:
-            above[first(name)] = first(names[0])
+        names = names_of(formula)
+        one = min(names, default="")
+        for name in sorted(names - {one}):
+            above[first(name)] = first(one)
     groups: dict[str, list[Formula]] = {}
     for formula in parts:
         groups.setdefault(first(min(names_of(formula), default="")), []).append(formula)

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
-from ..algebra.claims import Conj, Fact, Formula, Has
-from ..algebra.formulas import connected, facts, given, names_of
+from ..algebra.claims import Conj, Formula, Has
+from ..algebra.formulas import connected, facts, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
+from .restrictions import Restrictions
 
 MAX_TOGETHER = 200  # of one part
 MAX_ALTERNATIVES = 400
@@ -131,12 +132,11 @@ class ConditionalMembers:
     def _split(self, formulas: list[Formula], level: int, splits: int) -> list[Parts]:
         """An alternative for each case of one member, and for its absence."""
         member = self._members[level]
-        asked = [(each, [fact for fact, _ in facts(each) if fact.name == member.name]) for each in formulas]
-        known: dict[tuple[int, tuple[bool, ...]], Formula] = {}  # what is left of a formula, by what is true of the member
+        restrictions = Restrictions(member.name, member.truth)
         cases: dict[tuple[Formula, ...], list[int]] = {}
         for case in range(-1, len(member.texts)):
             self._diagrams.spend(len(formulas))
-            rest = tuple(self._given(number, *each, member, case, known) for number, each in enumerate(asked))
+            rest = tuple([restrictions.of(each, case) for each in formulas])
             if False not in rest:
                 cases.setdefault(rest, []).append(case)
         names = frozenset[str]().union(*map(names_of, formulas)) - {member.name}
@@ -149,17 +149,6 @@ class ConditionalMembers:
             if len(out) > MAX_ALTERNATIVES:
                 raise TooLarge
         return out
-
-    def _given(
-        self, number: int, formula: Formula, asked: list[Has], member: Member, case: int,
-        known: dict[tuple[int, tuple[bool, ...]], Formula],
-    ) -> Formula:  # fmt: skip
-        """What is left of a formula in one case of a member, of which it asks some facts."""
-        truths = tuple(member.truth(fact, case) for fact in asked)
-        if (number, truths) not in known:
-            told: dict[Fact, bool] = dict(zip(asked, truths, strict=True))
-            known[number, truths] = given(formula, told.get)
-        return known[number, truths]
 
     def _single(self, level: int, cases: list[int], may_lack: bool) -> Parts:
         """A member by itself, in some of its cases; no part where there are none."""

@@ -185,6 +185,8 @@ def _lesser(a: int | None, b: int | None) -> int | None:
 
 def _of_at_least(least: int, formula: Formula) -> Formula:
     """What is left of a formula in the range of numbers of members that begins with `least`."""
+    if not counts(formula):
+        return formula
     return given(formula, lambda fact: least >= fact.count if isinstance(fact, AtLeast) else None)
 
 

@@ -69,8 +69,9 @@ def _pairs(formula: Formula) -> Iterator[tuple[str, str]]:
         yield from combinations(sorted(names), 2)
         return
     for part in formula.parts:
-        yield from _pairs(part)
-    yield from pairwise(dict.fromkeys(told[0][0].name for part in formula.parts if (told := facts(part))))
+        if isinstance(part, Joined):
+            yield from _pairs(part)
+    yield from pairwise(dict.fromkeys([told[0][0].name for part in formula.parts if (told := facts(part))]))
 
 
 def _by_distance(start: str, neighbours: Neighbours) -> list[str]:
