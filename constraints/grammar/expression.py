@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from ..base.errors import ConstraintError
 from ..base.kinds import UNBOUNDED, Event, Kind, Supply
@@ -47,15 +47,27 @@ from ..numba_support.divisors import COUNTS
 from ..vocabulary.vocabulary import Vocabulary, token_spelling
 from .copies import repeated
 from .emptiness import parts_without_empty, shows_empty
+from .stopwatch import look
 from .store import EMPTY, FAIL, Edges, Node, NodeStore, Rule
 from .unordered_members import bag
 
-__all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "Grammar", "Kind", "Node", "Rule", "Supply"]
+__all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "Grammar", "Kind", "Node", "Rule", "Step", "Supply"]
 
 LONGEST_LITERAL: Final = 1 << 16  # bytes; neighbouring literals are joined up to this
 
 _LITERAL: Final = int(Kind.LITERAL)  # reading a member is slow
 _SEQ: Final = int(Kind.SEQ)
+_ALT: Final = int(Kind.ALT)
+_BOTH: Final = int(Kind.BOTH)
+_NEGATE: Final = int(Kind.NEGATE)
+_REPEAT: Final = int(Kind.REPEAT)
+_CLASS: Final = int(Kind.CLASS)
+_FAIL: Final = int(Kind.FAIL)
+
+# One node of an expression that is kept to be made again. Its parts are steps before it, by their number: its kind; for SEQ and
+# BOTH both parts, for NEGATE and REPEAT the one, and its low; for REPEAT its high, else what there is more to say: of ALT the
+# options, of LITERAL the bytes, of CLASS its edges (b = 1) or the characters that it stands for (b = 0).
+Step = tuple[int, int, int, Any]
 
 
 class Grammar(NodeStore):
@@ -378,6 +390,60 @@ class Grammar(NodeStore):
     def again(self, kind: Kind, a: int, b: int = 0, c: int = 0) -> Node:
         """A node as it was made in another grammar, of parts made in this one."""
         return self.intern((int(kind), a, b, c))
+
+    def made_by(self, steps: Iterable[Step]) -> Node:
+        """The last node that some steps make, which were those of an expression of another grammar. New rows are written many at a
+        time."""
+        made: list[int] = []
+        written: list[int] = []  # rows that are not in `rows` yet
+        interned, unions, lists = self._interned, self._unions, self.lists
+        new = len(self)
+        for kind, a, b, more in steps:
+            if kind == _ALT:
+                options = tuple([made[option] for option in more])
+                known = unions.get(options)  # type: ignore[arg-type]
+                row = (_ALT, len(lists), len(options), 0)
+                if known is None:
+                    unions[options] = new  # type: ignore[index, assignment]
+                    lists.extend(options)
+            elif kind in (_SEQ, _BOTH, _REPEAT, _NEGATE):
+                first = made[a]
+                if kind == _SEQ:
+                    row = (_SEQ, first, made[b], 0)
+                elif kind == _BOTH:
+                    row = (_BOTH, min(first, made[b]), max(first, made[b]), 0)
+                elif kind == _REPEAT:
+                    row = (_REPEAT, first, b, more)
+                else:
+                    row = (_NEGATE, first, 0, 0)
+                known = interned.get(row)
+                if known is None:
+                    interned[row] = new  # type: ignore[assignment]
+            else:
+                if written:
+                    self.rows.fromlist(written)
+                    written = []
+                made.append(self._leaf(kind, b, more, made))
+                new = len(self)
+                continue
+            if known is None:
+                written += row
+                made.append(new)
+                new += 1
+            else:
+                made.append(known)
+        self.rows.fromlist(written)
+        look()
+        return Node(made[-1])
+
+    def _leaf(self, kind: int, is_edges: int, more: Any, made: list[int]) -> Node:
+        if kind == _LITERAL:
+            return self.literal(more)
+        if kind == _CLASS:
+            if not is_edges:
+                return self.chars(more)
+            return self._class(tuple([(low, high, Node(made[end])) for low, high, end in more]), Event.NONE)
+        return FAIL if kind == _FAIL else EMPTY
 
     def edges_to(self, edges: Iterable[tuple[int, int, Node]]) -> Node:
         """One byte out of several ranges, each with what follows it, in ascending order."""

@@ -6,16 +6,22 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Final
 
-from .expression import EMPTY, FAIL, Event, Grammar, Kind, Node
-from .recursion import children
+from .expression import Event, Grammar, Kind, Node, Step
 
 _MAX_NODES: Final = 2_000  # of one expression
 _MAX_KEPT: Final = 50_000  # of all that are kept (about 150 bytes a node)
-_BINARY: Final = (Kind.SEQ, Kind.BOTH)
-_UNARY: Final = (Kind.NEGATE, Kind.REPEAT)
-Step = tuple[Kind, Any, Any, Any]  # operands are steps by their number
+# As numbers: reading a member is slow
+_LEAVES: Final = frozenset(map(int, (Kind.FAIL, Kind.EMPTY, Kind.LITERAL)))
+_CLASS: Final = int(Kind.CLASS)
+_LITERAL: Final = int(Kind.LITERAL)
+_SEQ: Final = int(Kind.SEQ)
+_ALT: Final = int(Kind.ALT)
+_REPEAT: Final = int(Kind.REPEAT)
+_BOTH: Final = int(Kind.BOTH)
+_NEGATE: Final = int(Kind.NEGATE)
+_NO_EVENT: Final = int(Event.NONE)
 
 
 class LoweringCache:
@@ -36,7 +42,7 @@ class LoweringCache:
             if is_known:
                 self._kept.move_to_end(key)
         if steps:
-            return _made(grammar, steps)
+            return grammar.made_by(steps)
         node = lower()
         if may_be_rare and not is_known:
             self._keep(key, None)
@@ -68,70 +74,61 @@ LOWERING_CACHE: Final = LoweringCache()  # of the process
 
 def shape_of(grammar: Grammar, root: Node) -> Hashable | None:
     """How a node is built, equal for equal ones of all grammars; None for one that is large, or no regular expression."""
-    steps = _steps(grammar, root)
-    return tuple((kind, tuple(a) if isinstance(a, list) else a, b, c) for kind, a, b, c in steps) or None
+    return tuple(_steps(grammar, root)) or None
 
 
 def _steps(grammar: Grammar, root: Node) -> list[Step]:
     """The steps that make a node, parts first; none for a node that is large, or no regular expression."""
-    seen, work = {root}, [root]
-    while work:
-        node = work.pop()
-        if len(seen) > _MAX_NODES or grammar.kind(node) not in _KEPT:
-            return []
-        if node not in grammar.units:  # what is said of characters says it of their bytes
-            fresh = {part for part in children(grammar, node) if part not in seen}
-            work += fresh
-            seen |= fresh
-    nodes = sorted(seen)  # children are made before parents
-    number = {node: i for i, node in enumerate(nodes)}
+    nodes = _reached(grammar, root)
+    number: dict[int, int] = {node: i for i, node in enumerate(nodes)}
     steps: list[Step] = []
     for node in nodes:
-        kind, (a, b, c) = grammar.kind(node), grammar.operands(node)
+        kind, a, b, c = grammar.row(node)
         if node in grammar.units:
-            steps.append((Kind.CLASS, grammar.units[node], None, True))
-        elif kind is Kind.CLASS:
-            if c != Event.NONE:
-                return []
-            edges = tuple((low, high, number.get(Node(follow))) for low, high, follow in grammar.class_edges(node))
-            steps.append((kind, edges, None, False))
-        elif kind is Kind.LITERAL:
-            steps.append((kind, grammar.literal_bytes(node), None, None))
-        elif kind is Kind.ALT:
-            steps.append((kind, [number[option] for option in grammar.alternatives(node)], None, None))
-        elif kind in _BINARY:
-            steps.append((kind, number[Node(a)], number[Node(b)], 0))
-        elif kind in _UNARY:
-            steps.append((kind, number[Node(a)], b, c))
+            steps.append((_CLASS, 0, 0, grammar.units[node]))
+        elif kind == _CLASS:
+            edges = [(low, high, number[follow]) for low, high, follow in grammar.class_edges(node)]
+            steps.append((_CLASS, 0, 1, tuple(edges)))
+        elif kind == _LITERAL:
+            steps.append((_LITERAL, 0, 0, grammar.literal_bytes(node)))
+        elif kind == _ALT:
+            steps.append((_ALT, 0, 0, tuple([number[option] for option in grammar.alternatives(node)])))
+        elif kind in (_SEQ, _BOTH):
+            steps.append((kind, number[a], number[b], None))
+        elif kind == _NEGATE:
+            steps.append((kind, number[a], 0, None))
+        elif kind == _REPEAT:
+            steps.append((kind, number[a], b, c))
         else:
-            steps.append((kind, None, None, None))
+            steps.append((kind, 0, 0, None))
     return steps
 
 
-_KEPT: Final = frozenset({Kind.FAIL, Kind.EMPTY, Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT, Kind.BOTH, Kind.NEGATE})
-
-
-def _made(grammar: Grammar, steps: list[Step]) -> Node:
-    """The node that the steps make in a grammar."""
-    made: list[Node] = []
-    for kind, a, b, c in steps:
-        if kind is Kind.SEQ:
-            node = grammar.again(kind, made[a], made[b])
-        elif kind is Kind.ALT:
-            node = grammar.alt(*[made[option] for option in a])
-        elif kind is Kind.LITERAL:
-            node = grammar.literal(a)
-        elif kind is Kind.CLASS and c:
-            node = grammar.chars(a)
-        elif kind is Kind.CLASS:
-            node = grammar.edges_to((low, high, EMPTY if follow is None else made[follow]) for low, high, follow in a)
-        elif kind is Kind.REPEAT:
-            node = grammar.again(kind, made[a], b, c)
-        elif kind is Kind.BOTH:
-            node = grammar.both(made[a], made[b])
-        elif kind is Kind.NEGATE:
-            node = grammar.negate(made[a])
+def _reached(grammar: Grammar, root: Node) -> list[Node]:
+    """The nodes that a node is made of, parts first; none where they are many, or no regular expressions."""
+    seen, work = {root}, [root]
+    while work:
+        node = work.pop()
+        if len(seen) > _MAX_NODES:
+            return []
+        if node in grammar.units:  # what is said of characters says it of their bytes
+            continue
+        kind, a, b, c = grammar.row(node)
+        parts: list[Node]
+        if kind in (_SEQ, _BOTH):
+            parts = [Node(a), Node(b)]
+        elif kind == _ALT and c == 0:
+            parts = grammar.alternatives(node)
+        elif kind in (_REPEAT, _NEGATE):
+            parts = [Node(a)]
+        elif kind == _CLASS and c == _NO_EVENT:
+            parts = [Node(follow) for _, _, follow in grammar.class_edges(node)]
+        elif kind in _LEAVES:
+            continue
         else:
-            node = FAIL if kind is Kind.FAIL else EMPTY
-        made.append(node)
-    return made[-1]
+            return []
+        for part in parts:
+            if part not in seen:
+                seen.add(part)
+                work.append(part)
+    return sorted(seen)  # children are made before parents

@@ -86,6 +86,11 @@ class NodeStore:
         rows, start = self.rows, 4 * node
         return rows[start + 1], rows[start + 2], rows[start + 3]
 
+    def row(self, node: Node) -> tuple[int, int, int, int]:
+        """The kind of a node, and its operands."""
+        rows, start = self.rows, 4 * node
+        return rows[start], rows[start + 1], rows[start + 2], rows[start + 3]
+
     def literal_bytes(self, node: Node) -> bytes:
         start, length, _ = self.operands(node)
         return bytes(self.pool[start : start + length])

@@ -6,17 +6,14 @@ number of nodes linear in the digits of its bounds. "Any k more digits" is a cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...grammar.expression import EMPTY, FAIL, Grammar, Node
 
 
-@dataclass(frozen=True, slots=True)
 class Digits:
     """Builds digit strings; at most `limit` digits stand before a point, and as many after it."""
 
-    grammar: Grammar
-    limit: int
+    def __init__(self, grammar: Grammar, limit: int) -> None:
+        self.grammar, self.limit = grammar, limit
 
     def one(self, low: int, high: int) -> Node:
         """One digit out of low..high."""
@@ -66,18 +63,27 @@ class Digits:
         return self.grammar.alt(*(self.grammar.seq(self.one(low, high), rest) for low, high, rest in options))
 
 
-@dataclass(frozen=True, slots=True)
 class FractionBounds:
     """The digits behind a point, from `low` to `high`; None means no bound. No fraction is empty or ends in 0."""
 
-    digits: Digits
-    low: str | None = None
-    high: str | None = None
-    includes_low: bool = True
-    includes_high: bool = True
+    def __init__(
+        self, digits: Digits, low: str | None = None, high: str | None = None, includes_low: bool = True, includes_high: bool = True
+    ) -> None:
+        self.digits, self.low, self.high = digits, low, high
+        self.includes_low, self.includes_high = low is None or includes_low, high is None or includes_high
 
     def node(self) -> Node:
         """All fractions within the bounds."""
+        if self.low is None and self.high is None:
+            return self._anything(0)
+        memo = self.digits.grammar.memo
+        key = ("fraction", self.digits.limit, self.low, self.high, self.includes_low, self.includes_high)
+        known = memo.get(key)
+        if known is None:
+            known = memo[key] = self._new_node()
+        return known
+
+    def _new_node(self) -> Node:
         low, high = self.low or "", self.high or ""
         rests: dict[tuple[bool, bool], Node] = {}  # keys: equal to low, to high, up to here
         for index in reversed(range(max(len(low), len(high)) + 1)):
@@ -119,6 +125,8 @@ class FractionBounds:
 
 def shared_prefix_length(left: str, right: str) -> int:
     """Length of the longest common prefix."""
-    return next(
-        (index for index, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
-    )
+    shortest = min(len(left), len(right))
+    for index in range(shortest):
+        if left[index] != right[index]:
+            return index
+    return shortest

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
+from typing import Final
 
 from ...base.errors import ConstraintError, ConstraintLimit
 from ...grammar.expression import EMPTY, FAIL, Grammar, Node
 from ...grammar.lowering_cache import LOWERING_CACHE
 from .digits import Digits, FractionBounds
 
-DEFAULT_DIGITS = 300
-MIN_PLAIN = Decimal("0.0001")  # smaller magnitudes are spelled with an exponent
-MIN_MAGNITUDE = Decimal("3e-324")  # smaller magnitudes are zero when read as doubles
-_MIN_PLAIN_DIGITS = 4  # behind its point
-_ZERO, _ONE, _TEN = Decimal(0), Decimal(1), Decimal(10)
+DEFAULT_DIGITS: Final = 300
+MIN_PLAIN: Final = Decimal("0.0001")  # smaller magnitudes are spelled with an exponent
+MIN_MAGNITUDE: Final = Decimal("3e-324")  # smaller magnitudes are zero when read as doubles
+_MIN_PLAIN_DIGITS: Final = 4  # behind its point
+_ZERO: Final = Decimal(0)
+_ONE: Final = Decimal(1)
+_TEN: Final = Decimal(10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Interval:
     """The numbers from `low` to `high`; None means no bound."""
 
@@ -86,16 +90,25 @@ def number_node(
     FAIL when there is none. Raises `ConstraintLimit` when a bound needs more than `digits` digits on a side of its point.
     """
     key = ("number", integer, low, high, exclusive_low, exclusive_high, digits)
-    if key not in grammar.memo:
+    known = grammar.memo.get(key)
+    if known is None:
         interval = Interval(low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high)
-        grammar.memo[key] = LOWERING_CACHE.node(grammar, key, lambda: _interval_node(grammar, interval, integer, digits))
-    return grammar.memo[key]
+        if low is None and high is None:  # part by part, so that what others have in common with it is known
+            known = _interval_node(grammar, interval, integer, digits)
+        else:
+            lower = partial(_interval_node, grammar, interval, integer, digits)
+            known = LOWERING_CACHE.node(grammar, key, lower, may_be_rare=True)
+        grammar.memo[key] = known
+    return known
 
 
 def _interval_node(grammar: Grammar, interval: Interval, integer: bool, digits: int) -> Node:
     magnitudes = _Magnitudes(Digits(grammar, digits), integer)
-    positive = magnitudes.node(_within_digits(interval.from_(_ZERO), digits))
-    negative = magnitudes.node(_within_digits(interval.mirrored().from_(_ZERO, exclusive=True), digits))
+    positive = negative = FAIL
+    if interval.high is None or interval.high >= 0:
+        positive = magnitudes.node(_within_digits(interval.from_(_ZERO), digits))
+    if interval.low is None or interval.low < 0:
+        negative = magnitudes.node(_within_digits(interval.mirrored().from_(_ZERO, exclusive=True), digits))
     return grammar.alt(positive, grammar.seq(grammar.literal("-"), negative))
 
 
@@ -147,20 +160,27 @@ def _within_digits(interval: Interval, digits: int) -> Interval:
     return interval
 
 
-@dataclass(frozen=True, slots=True)
 class _Magnitudes:
-    """Builds the texts of numbers without a sign."""
+    """Builds the texts of numbers without a sign. What most intervals have in common, such as all numbers without an exponent, is
+    made once for each grammar."""
 
-    digits: Digits
-    integer: bool
+    def __init__(self, digits: Digits, integer: bool) -> None:
+        self.digits, self.integer = digits, integer
 
     def node(self, interval: Interval) -> Node:
         """All numbers of an interval that has a lower bound, 0 or more."""
-        zero = self.digits.one(0, 0) if interval.contains(0) else FAIL
-        if self.integer:
-            return self.digits.grammar.alt(zero, self._plain(interval.from_(_ONE)))
-        plain, tiny = self._plain(interval.from_(MIN_PLAIN)), self._tiny(interval.from_(MIN_MAGNITUDE).below(MIN_PLAIN))
-        return self.digits.grammar.alt(zero, plain, tiny)
+        grammar = self.digits.grammar
+        key = ("magnitudes", self.integer, self.digits.limit, interval)
+        known = grammar.memo.get(key)
+        if known is None:
+            zero = self.digits.one(0, 0) if interval.contains(0) else FAIL
+            if self.integer:
+                known = grammar.alt(zero, self._plain(interval.from_(_ONE)))
+            else:
+                tiny = self._tiny(interval.from_(MIN_MAGNITUDE).below(MIN_PLAIN))
+                known = grammar.alt(zero, self._plain(interval.from_(MIN_PLAIN)), tiny)
+            grammar.memo[key] = known
+        return known
 
     def _plain(self, interval: Interval) -> Node:
         """Numbers without exponent, not zero."""
@@ -194,6 +214,14 @@ class _Magnitudes:
         """Numbers below `MIN_PLAIN`: mantissa and exponent."""
         if interval.is_empty():
             return FAIL
+        grammar = self.digits.grammar
+        key = ("tiny", self.digits.limit, interval)
+        known = grammar.memo.get(key)
+        if known is None:
+            known = grammar.memo[key] = self._new_tiny(interval)
+        return known
+
+    def _new_tiny(self, interval: Interval) -> Node:
         assert interval.low is not None and interval.high is not None
         least, greatest = -interval.low.adjusted(), -interval.high.adjusted()  # exponents without their sign
         if least == greatest:

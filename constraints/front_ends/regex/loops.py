@@ -49,6 +49,10 @@ _ANYTHING: Tree = Repeat(CharSet(ALL), 0, None)
 _ANY_TEXT: _Rest = (_ANYTHING,)
 
 
+class AssertionInLoop(UnsupportedKeyword):
+    """What continuations cannot express."""
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     left: Left

@@ -11,7 +11,7 @@ which a few cases (`Left`) matter, so a continuation is a node for each of them:
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from ...base.errors import ConstraintLimit, UnsupportedKeyword
 from ...base.utf8 import ALL, Ranges, intersect
@@ -20,7 +20,7 @@ from ...grammar.source import Limits
 from ...grammar.stopwatch import Stopwatch
 from .charsets import NEWLINE
 from .context import START, Continuation, Surroundings, is_nullable
-from .loops import loop_node
+from .loops import AssertionInLoop, loop_node
 from .tree import (
     Alternate,
     Anchor,
@@ -40,14 +40,13 @@ from .tree import (
     never_at_an_end,
 )
 
-UNROLLED = 32  # copies of a body with assertions that are written out
+UNROLLED: Final = 32  # copies of a body with assertions that are written out
 
 
 Routine = Generator[tuple[Tree, Continuation], Continuation, Continuation]
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(NamedTuple):
     """The texts of a tree without assertions: all of them, those that are not empty, and whether the empty one is among
     them."""
 
@@ -74,14 +73,17 @@ class PatternLowering:
         """The texts that the pattern matches from end to end."""
         try:
             return self._lower(self.around.same(EMPTY))[START]
-        except _AssertionInLoop:
+        except AssertionInLoop:
             return loop_node(self.grammar, self.unit, self.tree, self.around, full=True, limits=self._limits)
 
     def any_text_with_match(self, behind: Node | None = None) -> Node:
         """The texts in which the pattern matches somewhere. behind: what may follow the match; None for any text."""
+        language = self.languages[self.tree]
+        if behind is None and language is not None and language.nullable:
+            return self.around.anything
         try:
             at = self._lower(self.around.same(self.around.anything if behind is None else behind))
-        except _AssertionInLoop:
+        except AssertionInLoop:
             if behind is not None and not self.around.is_anything(behind):
                 raise
             return loop_node(self.grammar, self.unit, self.tree, self.around, full=False, limits=self._limits)
@@ -361,12 +363,8 @@ def _sets_behind(asserted: list[Tree]) -> list[Ranges]:
     return [part.chars for part in asserted if isinstance(part, Anchor) and part.place in places]
 
 
-class _AssertionInLoop(UnsupportedKeyword):
-    """What continuations cannot express."""
-
-
-def _refused_loop() -> _AssertionInLoop:
-    return _AssertionInLoop(
+def _refused_loop() -> AssertionInLoop:
+    return AssertionInLoop(
         "an assertion (lookahead, lookbehind, \\b, ^ or $) inside a repetition that is not known to be regular",
         keyword="assertion in a repetition",
         instead="the assertion outside of the repetition",

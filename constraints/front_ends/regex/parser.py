@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from ...base.errors import ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from ...base.utf8 import ALL, Ranges, invert, normalize
@@ -27,9 +26,10 @@ from .tree import (
     fold,
 )
 
-_REACH, _SEQUENCES = 16, 100
-_LONG = 300  # characters of a pattern in which it pays to look for groups that are written several times
-_BETWEEN_LOOKS = 255  # characters, groups and quantifiers, less one: a few milliseconds
+_REACH: Final = 16
+_SEQUENCES: Final = 100
+_LONG: Final = 300  # characters of a pattern in which it pays to look for groups that are written several times
+_BETWEEN_LOOKS: Final = 255  # characters, groups and quantifiers, less one: a few milliseconds
 _PART = re.compile(r"(\(\?:)|(\()|(\))|(\\[1-9k])|\\.|\[(?:\\.|[^\]\\])*\]?", re.DOTALL)  # a set may be left open: linear time
 _PLAIN_OPEN, _OTHER_OPEN, _CLOSE, _REFERENCE = range(1, 5)  # groups of that
 Sequences = list[SequenceBehind] | None
@@ -38,15 +38,14 @@ Before = tuple[Ranges, bool] | None  # characters that may stand before a positi
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
-@dataclass
 class Group:
-    """A parenthesis that is open, or the whole pattern."""
+    """A parenthesis that is open, or the whole pattern. opened: index of its "("."""
 
-    opened: int  # index of its "("
-    flags: frozenset[str] = frozenset()
-    wrap: Callable[[Tree], Tree] = lambda tree: tree
-    options: list[Tree] = field(default_factory=list)
-    parts: list[Tree] = field(default_factory=list)
+    def __init__(self, opened: int, flags: frozenset[str]) -> None:
+        self.opened, self.flags = opened, flags
+        self.wrap: Callable[[Tree], Tree] = lambda tree: tree
+        self.options: list[Tree] = []
+        self.parts: list[Tree] = []
 
     def end_option(self) -> None:
         self.options.append(self.parts[0] if len(self.parts) == 1 else Concat(tuple(self.parts)))

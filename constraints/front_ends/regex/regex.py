@@ -14,6 +14,7 @@ from ...base.errors import ConstraintError, ConstraintLimit
 from ...base.utf8 import Ranges
 from ...grammar.expression import Grammar, Node
 from ...grammar.source import Limits
+from . import rows
 from .charsets import NOT_NEWLINE
 from .combination import Combinable
 from .ecma_dialect import parse_ecma
@@ -91,15 +92,34 @@ def lower_mismatch(grammar: Grammar, pattern: str, *, dialect: str, unit: Unit, 
     Other engines of ECMA-262 exclude a line feed alone from ".". Texts in which they would find a match are left out too, if the
     pattern has no lookarounds: with those, more for "." could mean fewer matches. Raises as `lower_pattern`.
     """
+    lowering = PatternLowering(grammar, unit, _tree_of_mismatch(pattern, dialect, limits), limits)
+    return grammar.negate(lowering.any_text_with_match(lowering.around.any_bytes))
+
+
+def _tree_of_mismatch(pattern: str, dialect: str, limits: Limits) -> Tree:
     tree = parse_pattern(pattern, dialect, limits)
     if (
         dialect == "ecma"
         and "." in pattern
         and not any(isinstance(part, Lookahead | Lookbehind) for part in assertions(tree))
     ):
-        tree = parse_ecma(pattern, limits, NOT_NEWLINE)
-    lowering = PatternLowering(grammar, unit, tree, limits)
-    return grammar.negate(lowering.any_text_with_match(lowering.around.any_bytes))
+        return parse_ecma(pattern, limits, NOT_NEWLINE)
+    return tree
+
+
+def other_texts(grammar: Grammar, pattern: str, *, dialect: str, unit: Unit, limits: Limits) -> Node | None:
+    """What `lower_mismatch` leaves of all texts, where that is no intersection (see rows.py); else None. Raises as it does."""
+    row = rows.row_of(_tree_of_mismatch(pattern, dialect, limits))
+    return None if row is None else rows.other_texts(grammar, unit, row)
+
+
+def texts_of_length(
+    grammar: Grammar, pattern: str, low: int, high: int | None, *, dialect: str, unit: Unit, limits: Limits
+) -> Node | None:
+    """The texts of `low` to `high` characters in which a pattern matches somewhere, where that is no intersection; else None.
+    Raises as `lower_pattern`."""
+    row = rows.row_of(parse_pattern(pattern, dialect, limits))
+    return None if row is None else rows.texts_of_length(grammar, unit, row, low, high)
 
 
 def lower_tree(grammar: Grammar, tree: Tree, *, full: bool, unit: Unit, limits: Limits) -> Node:

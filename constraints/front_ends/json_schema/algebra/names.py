@@ -189,11 +189,13 @@ class Names:
     def _is_open(self, test: NameTest) -> bool:
         """Whether names not listed may pass the test or not."""
         if isinstance(test, Pattern):
-            return self._few(test) is None
+            return self._body(test) != self._text.any_body and self._few(test) is None
         return self._listed(test.conj) is None and self._listed(negated(test.conj)) is None
 
     def _passes_unless_listed(self, test: NameTest) -> bool:
-        return isinstance(test, Named) and self._listed(test.conj) is None and self._listed(negated(test.conj)) is not None
+        if isinstance(test, Pattern):
+            return self._body(test) == self._text.any_body
+        return self._listed(test.conj) is None and self._listed(negated(test.conj)) is not None
 
     def key(self, passed: Passed, tests: list[NameTest], named: Iterable[str]) -> tuple[Node, int | None]:
         """The texts, quotes included and marked, of all other names that pass exactly these tests, and how many there are."""
@@ -204,7 +206,9 @@ class Names:
         grammar = self._grammar
         excluded = [name for name in named if self._is_among(name, passed, failed)]
         failed = [test for test in failed if not any(self._apart.get(frozenset((test, other))) for other in passed)]
-        wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))] or [self._text.any_body]
+        wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))]
+        if not wanted:
+            wanted, failed = self._free_of_one(failed)
         body = grammar.both(*wanted, *map(self._others, failed))
         if body == FAIL:
             return FAIL, 0
@@ -213,6 +217,15 @@ class Names:
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
         available = None if is_endless else self._available(body, MAX_POSITIONS // (len(passed) + len(failed)))
         return (FAIL, 0) if available == 0 else (grammar.key(body), available)
+
+    def _free_of_one(self, failed: list[NameTest]) -> tuple[list[Node], list[NameTest]]:
+        """(texts of names that do not pass one of some tests, the other tests); (all names, all tests) where there is none of which
+        that is no intersection."""
+        for test in failed:
+            texts = self._strings.other_texts(test.text) if isinstance(test, Pattern) and self._body(test) != FAIL else None
+            if texts is not None:
+                return [texts], [other for other in failed if other is not test]
+        return [self._text.any_body], failed
 
     def _is_among(self, name: str, passed: Passed, failed: list[NameTest]) -> bool:
         """Whether a name passes some tests and none of others."""

@@ -15,7 +15,7 @@ from ....grammar.lowering_cache import LOWERING_CACHE
 from ....grammar.matcher import Steps
 from ....grammar.source import Limits
 from ...numbers.multiples import not_multiple_node
-from ...regex.regex import lower_mismatch, lower_pattern, pattern_length
+from ...regex.regex import lower_mismatch, lower_pattern, other_texts, pattern_length, texts_of_length
 from ..documents.document import Site
 from ..documents.paths import common_path
 from ..documents.policy import Policy, located
@@ -75,6 +75,11 @@ class Strings:
     def _lower_mismatch(self, pattern: str, dialect: str) -> Node:
         return lower_mismatch(self._grammar, pattern, dialect=dialect, unit=self.text.unit, limits=self._limits)
 
+    def other_texts(self, pattern: str) -> Node | None:
+        """The strings in which a pattern of ECMA-262, which `search` has lowered, matches nowhere, where that is no intersection;
+        else None."""
+        return other_texts(self._grammar, pattern, dialect="ecma", unit=self.text.unit, limits=self._limits)
+
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
         if shape not in self._listed:
@@ -104,6 +109,11 @@ class Strings:
         if (high is not None and low > high) or any(_are_apart((low, high), lengths) for _, lengths in parts):
             return FAIL
         bodies = [node for node, _ in parts if node != self.text.any_body]
+        if len(bodies) == 1 and not any(_is_within(lengths, (low, high)) for _, lengths in parts):
+            of_length = self._pattern_of_length(shape)
+            if of_length is not None:
+                bodies = [of_length]
+                parts = [(of_length, (low, high))]
         if not bodies or not any(_is_within(lengths, (low, high)) for _, lengths in parts):
             bodies.append(self._grammar.repeat(self.text.any_character, low, high))
         whole = self._grammar.both(*bodies, *(self._mismatch(each) for each in shape.mismatches))
@@ -113,6 +123,17 @@ class Strings:
             keywords = [*(keyword for keyword, _ in claims), *(name for name, is_set in lengths if is_set)]
             self._grammar.claim(whole, common_path(site.path for _, site in claims), keywords)
         return whole
+
+    def _pattern_of_length(self, shape: StringShape) -> Node | None:
+        """The strings of a shape that has one pattern, where its length is no intersection; else None."""
+        (keyword, site), *others = shape.languages
+        dialect = _DIALECT_OF.get(keyword)
+        if others or dialect is None:
+            return None
+        return texts_of_length(
+            self._grammar, site.keywords[keyword], shape.low, shape.high, dialect=dialect, unit=self.text.pattern_unit,
+            limits=self._limits,
+        )  # fmt: skip
 
     def _mismatch(self, literal: Mismatch) -> Node:
         """The strings that violate a keyword; FAIL where it claims nothing."""
