@@ -36,6 +36,7 @@ from .nodes import (
     open_fraction,
     open_multiple,
     push_work,
+    takes_too_much,
 )
 from .tables import CLOSURE_WORDS, Closure, Fault, Tables, closure_at
 from .unions import merge
@@ -49,6 +50,8 @@ HEAD = 1 << 30  # the bit of a node on the work list that stands above its tail
 def make_closure(m: Tables, continuation: NodeId, scratch: int) -> None:
     """Make the closure of a continuation, a `Closure` and its items behind it. Uses `items` from `scratch` on, and `work`. On a
     fault nothing is kept."""
+    if takes_too_much(m):
+        return
     m.n.epoch += 1
     epoch = m.n.epoch
     start = m.n.pool

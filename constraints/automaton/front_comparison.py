@@ -14,8 +14,8 @@ from ..numba_support.jit import inner
 from ..numba_support.record_access import part
 from ..numba_support.records import Record, Words
 from .fronts import front_of, tail_behind, way_of
-from .nodes import FAIL, mix, wide
-from .tables import Fault, Tables
+from .nodes import FAIL, mix, takes_too_much, wide
+from .tables import Tables
 
 YES, NO, UNSURE = 1, 0, 2  # of an answer; a negative one is a continuation whose front has to be made first
 _MOST_PAIRS = 1 << 14  # of a comparison
@@ -101,8 +101,7 @@ def contains_stacks(m: Tables, larger: NodeId, smaller: NodeId) -> int:
         pair = pair_of(m, at)
         ours, theirs = wide(pair.larger), wide(pair.smaller)
         m.n.parts += 1
-        if m.n.most_parts != 0 and m.n.parts > m.n.most_parts:
-            m.n.fault = Fault.TOO_MANY_PARTS
+        if takes_too_much(m):
             return NO
         is_union = m.nodes[theirs].kind == Kind.EITHER
         count = 2 if is_union else front_of(m, theirs).length

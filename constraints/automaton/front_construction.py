@@ -13,7 +13,7 @@ from ..numba_support.jit import inner
 from .closures import ENDLESS
 from .front_comparison import YES, contains_stacks
 from .fronts import FRONT_WORDS, WAY_WORDS, front_at, front_of, way_at, way_of
-from .nodes import EMPTY, FAIL, after_one_copy, head_of, join, wide
+from .nodes import EMPTY, FAIL, after_one_copy, head_of, join, takes_too_much, wide
 from .tables import Fault, Tables
 from .unions import chain_of, flatten
 
@@ -89,7 +89,7 @@ def know_front(m: Tables, continuation: NodeId, scratch: int) -> None:
         m.n.fault = Fault.FULL_ITEMS
         return
     waiting, top, may_ask = m.items + scratch, 0, 1
-    while m.nodes[continuation].front == 0 and m.n.fault == Fault.NONE:
+    while m.nodes[continuation].front == 0 and m.n.fault == Fault.NONE and not takes_too_much(m):
         if top == 0:
             waiting[0], top = continuation, 1
         node = wide(waiting[top - 1])

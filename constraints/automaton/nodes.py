@@ -77,6 +77,15 @@ def mix(a: int, b: int, c: int, d: int) -> int:
 
 
 @inner
+def takes_too_much(m: Tables) -> bool:
+    """Whether one byte of a text that is tried has taken so much by itself that it is given up; that is a fault then."""
+    if m.n.most_parts == 0 or (m.n.parts <= m.n.most_parts and m.n.nodes <= m.n.most_nodes):
+        return False
+    m.n.fault = Fault.TOO_MANY_PARTS
+    return True
+
+
+@inner
 def plus(a: int, b: int) -> int:
     """The sum of two sizes or costs. INFINITE plus anything is INFINITE; finite sums stay below it."""
     if a >= INFINITE or b >= INFINITE:

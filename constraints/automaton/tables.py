@@ -103,7 +103,8 @@ class Counters(Record, size=48):
     graph: int  # 1 when stacks are kept as a graph, see fronts.py
     gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
     pause: int  # `steps` at which a call is to stop for a look at the clock, 0 for never
-    most_parts: int  # `parts` beyond which stacks are compared no more, while a text is tried; 0 for all
+    most_parts: int  # `parts` beyond which a byte of a trial is given up, 0 where nothing is tried
+    most_nodes: int  # `nodes` beyond which it is
 
 
 class NodeRecord(Record, size=16):

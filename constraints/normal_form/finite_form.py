@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ..grammar.stopwatch import look
 from .greibach import Greibach, Word
 from .rule_automata import TooLarge
+from .short_texts import ShortTexts
 
 # By the number of byte classes: bytes of a beginning and what follows, and of what follows. Too many tell apart what is one
 # state, too few do not tell apart what are two.
@@ -31,7 +32,7 @@ _LENGTHS = {
 _MOST_STATES = 40
 _MOST_CLAIMS = 120
 _LONGEST, _MOST_WORDS = 8, 24  # letters of a word, words of a claim; those that are longer, and more of them, are not used
-_MOST_WORK = 200_000  # texts put together, and words that a byte makes of others
+_MOST_WORK = 200_000  # words that a byte makes of others
 
 _Claim = frozenset[Word]
 
@@ -66,57 +67,10 @@ def finite_form(grammar: Greibach) -> FiniteForm | None:
 # -- the guess ----------------------------------------------------------------------------------------------------------
 
 
-class _ShortTexts:
-    """All texts of nonterminals, by their length: those of n bytes as bits, of which the number of a text, as digits that are byte
-    classes, says which one."""
-
-    def __init__(self, grammar: Greibach) -> None:
-        self._grammar, self._base, self._left = grammar, len(grammar.byte_classes), _MOST_WORK
-        self._of_one: dict[tuple[int, int], int] = {}
-        self._of_word: dict[tuple[Word, int], int] = {}
-
-    def of_one(self, nonterminal: int, length: int) -> int:
-        if length == 0:
-            return int(self._grammar.nullable[nonterminal])
-        known = self._of_one.get((nonterminal, length))
-        if known is None:
-            known = 0
-            for byte_class, words in enumerate(self._grammar.words[nonterminal]):
-                rests = 0
-                for word in words:
-                    rests |= self._word(word, length - 1)
-                known |= rests << byte_class * self._base ** (length - 1)
-            self._of_one[nonterminal, length] = known
-        return known
-
-    def _word(self, word: Word, length: int) -> int:
-        if not word:
-            return int(length == 0)
-        known = self._of_word.get((word, length))
-        if known is None:
-            known = 0
-            for first in range(length + 1):
-                texts = self.of_one(word[0], first)
-                rests = self._word(word[1:], length - first) if texts else 0
-                known |= self._joined(texts, rests, self._base ** (length - first)) if rests else 0
-            self._of_word[word, length] = known
-        return known
-
-    def _joined(self, texts: int, rests: int, step: int) -> int:
-        self._left -= texts.bit_count()
-        if self._left < 0:
-            raise TooLarge
-        found = 0
-        while texts:
-            found |= rests << step * (texts.bit_length() - 1)
-            texts ^= 1 << texts.bit_length() - 1
-        return found
-
-
 def _guess(grammar: Greibach, longest: int, seen: int) -> FiniteForm:
     """From texts of `longest` bytes at most: beginnings are told apart by what follows within `seen`. Raises `TooLarge`."""
     base = len(grammar.byte_classes)
-    short = _ShortTexts(grammar)
+    short = ShortTexts(grammar)
     texts = [short.of_one(0, length) for length in range(longest + 1)]
 
     def following(text: int, length: int) -> tuple[int, ...]:
@@ -167,11 +121,11 @@ def _has_no_more(grammar: Greibach, form: FiniteForm) -> bool:
 
 def _led(states: int, word: Word, leads: list[list[int]]) -> int:
     for nonterminal in word:
-        found = 0
+        found, row = 0, leads[nonterminal]
         while states:
-            lowest = states & -states
-            found |= leads[nonterminal][lowest.bit_length() - 1]
-            states ^= lowest
+            last = states.bit_length() - 1
+            found |= row[last]
+            states ^= 1 << last
         states = found
     return states
 

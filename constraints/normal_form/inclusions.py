@@ -9,9 +9,9 @@ used, inside of longer words and one after another:
     the empty text    is one of C if it is one of A B
     each byte         leads A B to words each of which is ⊑ one of those to which it leads C
 
-(by induction on the length of the text; simulation up to precongruence, see Bonchi and Pous 2013). So all claims are made, and
-those that do not hold are withdrawn, until all hold: what is left is the largest such set. It need not have all that is true,
-which cannot be decided.
+(by induction on the length of the text; simulation up to precongruence, see Bonchi and Pous 2013). So all claims are made that
+short texts do not refute, and those that do not hold are withdrawn, until all hold: what is left is the largest such set. It need
+not have all that is true, which cannot be decided.
 
     S = "a" S? S?    S? S? ⊑ S?, since S S? S? ⊑ S S? by S? S? ⊑ S? itself
 """
@@ -24,10 +24,12 @@ from itertools import product
 from ..grammar.stopwatch import look
 from .greibach import Greibach, Word
 from .rule_automata import TooLarge
+from .short_texts import ShortTexts
 
 MOST_IN_PAIRS = 40  # nonterminals, of which pairs are compared
 _LONGEST = 12  # words that are compared
-_MOST_COMPARED = 120_000  # words, in all rounds
+_SHORT = {1: 8, 2: 5, 3: 4, 4: 3, 5: 3, 6: 2, 7: 2, 8: 2}  # bytes of texts by which most claims are refuted, by byte classes
+_MOST_COMPARED = 60_000  # words, in all rounds
 
 
 class Inclusions:
@@ -37,18 +39,24 @@ class Inclusions:
         """Raises `TooLarge`."""
         self._grammar = grammar
         size = len(grammar.nullable)
-        self._may_be_empty = sum(1 << k for k in range(size) if grammar.nullable[k])
-        first = [sum(1 << k for k, words in enumerate(row) if words) for row in grammar.words]
-        wider = [sum(1 << v for v in range(size) if not first[u] & ~first[v]) for u in range(size)]
+        short, longest = ShortTexts(grammar), _SHORT.get(len(grammar.byte_classes), 1)
+        missing = [~short.within((one,), longest) for one in range(size)]
+
+        def wider(word: Word) -> int:
+            texts = short.within(word, longest)
+            return sum(1 << one for one in range(size) if not texts & missing[one])
+
         # Which nonterminals contain a word, as bits.
-        self._of_one = [wider[u] & (self._may_be_empty if grammar.nullable[u] else -1) for u in range(size)]
+        self._of_one = [wider((one,)) for one in range(size)]
         self._of_two = [[0] * size for _ in range(size)]
-        for u, v in product(range(size), repeat=2) if with_pairs and size <= MOST_IN_PAIRS else ():
-            both = wider[u] & (wider[v] if grammar.nullable[u] else -1)
-            self._of_two[u][v] = both & (self._may_be_empty if grammar.nullable[u] and grammar.nullable[v] else -1)
+        self._has_pairs = with_pairs and size <= MOST_IN_PAIRS
+        for first, second in product(range(size), repeat=2) if self._has_pairs else ():
+            self._of_two[first][second] = wider((first, second))
         self._compared = 0
         self._contained: dict[tuple[Word, Word], bool] = {}
         self._pieces: dict[Word, list[list[int]]] = {}
+        self._joined: dict[tuple[int, int], int] = {}
+        self._made: dict[Word, list[set[Word]]] = {}
         self._settle()
 
     def one(self, smaller: int, larger: int) -> bool:
@@ -78,23 +86,32 @@ class Inclusions:
                 look()
                 for second, claims in enumerate(row):
                     word = (second,) if k == 0 else (k - 1, second)
+                    behind = self._behind(word) if claims else []
                     for larger in _members(claims):
-                        if not self._holds(word, larger):
+                        if word != (larger,) and not self._hold(behind, larger):
                             row[second] &= ~(1 << larger)
                             changed = True
         self._forget()
 
     def _forget(self) -> None:
-        self._contained.clear()
+        """What fewer claims may no longer show; what more of them did not show stays."""
+        self._contained = {key: False for key, holds in self._contained.items() if not holds}
         self._pieces.clear()
+        self._joined.clear()
 
-    def _holds(self, word: Word, larger: int) -> bool:
-        if word == (larger,):
-            return True
-        for byte_class, wider in enumerate(self._grammar.words[larger]):
-            behind = self._grammar.behind(word, byte_class)
-            if not all(any(self.contains(one, rest) for one in wider) for rest in behind):
-                return False
+    def _behind(self, word: Word) -> list[set[Word]]:
+        """[byte classes] what each makes of a word."""
+        found = self._made.get(word)
+        if found is None:
+            found = self._made[word] = [self._grammar.behind(word, k) for k in range(len(self._grammar.byte_classes))]
+        return found
+
+    def _hold(self, behind: list[set[Word]], larger: int) -> bool:
+        """Whether all words that bytes have made of another one are contained in those that they make of `larger`."""
+        for wider, words in zip(self._grammar.words[larger], behind, strict=True):
+            for word in words:
+                if word not in wider and not any(self.contains(one, word) for one in wider):
+                    return False
         return True
 
     def _covers(self, larger: Word, smaller: Word) -> bool:
@@ -114,8 +131,8 @@ class Inclusions:
         return bool(reached >> len(smaller) & 1)
 
     def _pieces_of(self, word: Word) -> list[list[int]]:
-        """[start][length - 1] which nonterminals contain a piece of a word, as bits (Cocke, Younger and Kasami). The last row is
-        empty."""
+        """[start][length - 1] which nonterminals contain a piece of a word, as bits (Cocke, Younger and Kasami); only pieces of one
+        where pairs are not known. The last row is empty."""
         known = self._pieces.get(word)
         if known is not None:
             return known
@@ -123,16 +140,27 @@ class Inclusions:
             return [[]]
         rests = self._pieces_of(word[1:])
         first = [self._of_one[word[0]]]
-        for length in range(2, len(word) + 1):
+        for length in range(2, len(word) + 1 if self._has_pairs else 2):
             found = 0
             for cut in range(1, length):
-                for left in _members(first[cut - 1]):
-                    row = self._of_two[left]
-                    for right in _members(rests[cut - 1][length - cut - 1]):
-                        found |= row[right]
+                left, right = first[cut - 1], rests[cut - 1][length - cut - 1]
+                if left and right:
+                    found |= self._containing(left, right)
             first.append(found)
         made = self._pieces[word] = [first, *rests]
         return made
+
+    def _containing(self, left: int, right: int) -> int:
+        """Which nonterminals contain one of `left` before one of `right`, all as bits."""
+        found = self._joined.get((left, right))
+        if found is None:
+            found = 0
+            for one in _members(left):
+                row = self._of_two[one]
+                for other in _members(right):
+                    found |= row[other]
+            self._joined[left, right] = found
+        return found
 
 
 def _members(bits: int) -> Iterator[int]:

@@ -15,22 +15,27 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ..base.errors import ConstraintLimit
 from ..base.ids import StateId
+from ..token_automaton.pumping import MOST
 from ..token_automaton.token_automaton import EVERY_BYTE, TokenAutomaton
 
 _TIMES = 3  # that a cycle is read to see whether it may be tried
 _MOST_OF_A_LENGTH = 200  # texts that are carried on; of more, every second or third one
 
 
-def cycles(automaton: TokenAutomaton, beginnings: Sequence[bytes], longest: int, most: int) -> Iterator[tuple[bytes, bytes]]:
+def cycles(
+    automaton: TokenAutomaton, beginnings: Sequence[bytes], longest: int, most: int, most_work: int = MOST
+) -> Iterator[tuple[bytes, bytes]]:
     """(beginning, cycle) of `longest` bytes at most, the shortest first, of `most` for each beginning those that lead
-    to ever other states."""
+    to ever other states, or take more than `most_work` until that is known. Raises `ConstraintLimit`."""
     found: dict[StateId, list[tuple[bytes, StateId]]] = {}
 
     def steps(state: StateId) -> list[tuple[bytes, StateId]]:
         """A byte for each state that comes next."""
         if state not in found:
-            ends, _ = automaton.end_states(state, EVERY_BYTE)
+            with automaton.spending(most_work):
+                ends, _ = automaton.end_states(state, EVERY_BYTE)
             states, first = np.unique(ends, return_index=True)
             found[state] = [(bytes([first[k]]), StateId(int(states[k]))) for k in np.argsort(first) if states[k] != 0]
         return found[state]
@@ -47,16 +52,21 @@ def cycles(automaton: TokenAutomaton, beginnings: Sequence[bytes], longest: int,
                 if left[k] > 0 and not _repeats(text) and (key := (start, _turned(text))) not in known:
                     known.add(key)
                     left[k] -= 1
-                    if _leads_on(automaton, after, text):
+                    if _leads_on(automaton, after, text, most_work):
                         yield beginnings[k], text
 
 
-def _leads_on(automaton: TokenAutomaton, after: StateId, cycle: bytes) -> bool:
-    """Whether a cycle can be read some times more, and leads to other states then."""
-    for _ in range(_TIMES):
-        before, (after, _) = after, automaton.run(after, cycle)
-        if after in (0, before):
-            return False
+def _leads_on(automaton: TokenAutomaton, after: StateId, cycle: bytes, most_work: int) -> bool:
+    """Whether a cycle can be read some times more, and leads to other states then, as far as so much work shows."""
+    try:
+        with automaton.spending(most_work):
+            for _ in range(_TIMES):
+                before, (after, _) = after, automaton.run(after, cycle)
+                if after in (0, before):
+                    return False
+    except ConstraintLimit as error:
+        if error.limit != "byte_words":
+            raise
     return True
 
 

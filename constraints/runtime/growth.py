@@ -33,7 +33,7 @@ from ..grammar.expression import Grammar, Node
 from ..grammar.stopwatch import look
 from ..normal_form.readings import ambiguity
 from ..normal_form.reduction import finite, reduced
-from ..token_automaton.pumping import WINDOW
+from ..token_automaton.pumping import AHEAD, WINDOW
 from ..token_automaton.token_automaton import Pumped, TokenAutomaton
 from .cycles import cycles
 
@@ -75,12 +75,12 @@ class Texts(NamedTuple):
 _FIRST = Texts((1, 2, 3, 1, 2), (32,), 96)
 _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
-_FOLLOWED_CYCLES = 6  # texts of a search that repeat cycles and are followed farther
-_FOLLOWED, _FREE, _LONG = 12, 4, 1024  # texts of a search that are followed farther, of these free ones, and how far: bytes
+_FOLLOWED, _FREE = 12, 4  # texts of a search that are followed farther, and that do not repeat themselves
+_SHORT, _LONG = 128, 1024  # half as far as these are followed first, and how far in the end: bytes
 _BEGINNINGS = ((3, 3), (20, 1), (8, 8), (20, 20))  # of cycles: how long these are, and their periods: bytes
 _FEW_CYCLES, _MANY_CYCLES = (4, 40), (7, 120)  # their bytes, and how many behind each beginning
 _CYCLES_WORK = 2_000_000  # of all texts that repeat cycles: a tenth of a second or two
-_MOST_WORK = 16_000_000  # of all texts of a search, and again of those that are followed: a second or two
+_MOST_WORK, _MOST_FOLLOWED = 8_000_000, 4_000_000  # of all texts of a search, and of those that are followed
 _MOST_NODES = 200_000  # of an automaton that follows many texts, beyond those of its grammar
 _MANY_NODES = 50_000  # of one that is put aside for another before the next text
 _CYCLES_FROM = 100  # work of a byte, in texts that are made up, from which on cycles are looked for
@@ -107,7 +107,7 @@ class Trial(NamedTuple):
 
     @property
     def explodes(self) -> bool:
-        return dearest(self.work) > self.most
+        return bool((_in_windows(self.work) > self.most * np.minimum(np.arange(self.work.size) + AHEAD, WINDOW)).any())
 
     @property
     def rises(self) -> bool:
@@ -117,8 +117,14 @@ class Trial(NamedTuple):
 
 def dearest(work: NDArray[np.int32]) -> int:
     """The most that WINDOW bytes take, on the average of these. work: int32 [bytes] of each byte."""
+    return int(_in_windows(work).max(initial=0)) // WINDOW
+
+
+def _in_windows(work: NDArray[np.int32]) -> NDArray[np.int64]:
+    """[bytes] of each byte and those before it, WINDOW in all where there are so many."""
     so_far = np.concatenate([np.zeros(WINDOW, np.int64), np.cumsum(work, dtype=np.int64)])
-    return int((so_far[WINDOW:] - so_far[:-WINDOW]).max(initial=0)) // WINDOW
+    found: NDArray[np.int64] = so_far[WINDOW:] - so_far[:-WINDOW]
+    return found
 
 
 class Form(NamedTuple):
@@ -142,54 +148,72 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with texts behind which masks would take too long
     in any form, and shows one."""
     written = best = Form(automaton.grammar, automaton.root, stacks_as_graph=False)
-    if not _is_suspect(written, automaton):
+    suspicion = _suspicion(written, automaton)
+    if suspicion is None:
         return automaton
     regular = finite(automaton.grammar, automaton.root, automaton.limits) if automaton.may_be_graph else None
     if regular is not None:
         return Form(*regular, stacks_as_graph=False).automaton(automaton)
     least: tuple[bool, float] | None = None  # whether work rises, and how much it is: forms whose work does not rise come first
-    refused: list[Trial] = []
+    hardest: Trial | None = None  # of the best form
+    refused = [suspicion] if suspicion.explodes else []
     for form in _forms(automaton):
+        if (form == written and refused) or (hardest is not None and _takes_more(form, automaton, hardest)):
+            continue
         trials = _searched(form, automaton)
         if any(trial.is_cut for trial in trials):
             continue
         rises = any(trial.rises and dearest(trial.work) > _CHEAP for trial in trials)
         exploding = [trial for trial in trials if trial.explodes]
-        refused = refused or exploding
+        refused += exploding
         work = sum(int(trial.work.sum()) for trial in trials) / max(sum(trial.work.size for trial in trials), 1)
         if not exploding and (least is None or (rises, work) < least):
-            best, least = form, (rises, work)
+            best, least, hardest = form, (rises, work), max(trials, key=lambda trial: int(trial.work.sum()), default=None)
         if not exploding and not rises and work < _CHEAP:
             break
     automaton.grammar.stacks_as_graph = False
     if least is None and refused:
-        raise _refused(refused[0], written)
+        raise _refused(min(refused, key=_shown_bytes), written)
     return automaton if best == written else best.automaton(automaton)
 
 
-def _is_suspect(form: Form, like: TokenAutomaton) -> bool:
-    """Whether work rises in the first texts and is much where these are long, or in more of them where it does not: of the smallest
-    grammars, and of small ones that take much; these are followed along cycles, too."""
+def _suspicion(form: Form, like: TokenAutomaton) -> Trial | None:
+    """A text for which other forms are looked for: one whose work rises in the first texts and is much where it is long, or in more
+    of them where it does not: of the smallest grammars, and of small ones that take much; these are followed along cycles, too."""
     trials = _together(form, like, _FIRST)
-    if any(trial.explodes for trial in trials):
-        return True
-    if any(trial.rises for trial in trials) and _are_dear(form, like, _together(form, like, _MORE)):
-        return True
+    for trial in trials:
+        if trial.explodes:
+            return trial
+    if any(trial.rises for trial in trials) and (found := _dear(form, like, _together(form, like, _MORE))) is not None:
+        return found
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
-        return False
+        return None
     trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
-    most = max((dearest(trial.work) for trial in trials), default=0)
-    if most > _DEAR or _are_dear(form, like, trials):
-        return True
-    return most >= _CYCLES_FROM and _are_dear(form, like, _on_cycles(form, like, *_FEW_CYCLES))
+    most = max(trials, key=lambda trial: dearest(trial.work))
+    if dearest(most.work) > _DEAR:
+        return most
+    found = _dear(form, like, trials)
+    if found is None and dearest(most.work) >= _CYCLES_FROM:
+        found = _dear(form, like, _on_cycles(form, like, *_FEW_CYCLES))
+    return found
 
 
-def _are_dear(form: Form, like: TokenAutomaton, trials: Iterable[Trial]) -> bool:
-    """Whether a text explodes, or takes much where it is long, if its work rises."""
-    rising = _dearest(trial for trial in trials if trial.rises or trial.explodes)
-    followed = (trial for text in _longer(rising) for trial in _each(form, like, (text,)))
-    return any(trial.explodes or trial.is_cut or dearest(trial.work) > _DEAR for trial in followed)
+def _dear(form: Form, like: TokenAutomaton, trials: Iterable[Trial]) -> Trial | None:
+    """One that explodes, or that rises and takes much where its text is long."""
+    for trial in _dearest(trial for trial in trials if trial.rises or trial.explodes):
+        if trial.explodes:
+            return trial
+        for longer in _each(form, like, _longer([trial])):
+            if longer.explodes or longer.is_cut or dearest(longer.work) > _DEAR:
+                return longer
+    return None
+
+
+def _takes_more(form: Form, like: TokenAutomaton, than: Trial) -> bool:
+    """Whether a form takes more for a text than another one, which has followed it to its end."""
+    text = Text(0, 1, 0, len(than.text), (than.text[:-1], than.text[-1:]))
+    return _tried(form.automaton(like), text, like.limits.nodes, dearest(than.work)).explodes
 
 
 def _forms(automaton: TokenAutomaton) -> Iterator[Form]:
@@ -217,11 +241,10 @@ def _together(form: Form, like: TokenAutomaton, texts: Texts) -> list[Trial]:
     return trials
 
 
-def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text]) -> list[Trial]:
-    """Texts each of which has an automaton of its own; no more behind one whose work explodes, or that a limit cuts, or all work
-    that may be spent."""
+def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text], left: int = _MOST_WORK) -> list[Trial]:
+    """Texts each of which has an automaton of its own, one at least; no more behind one whose work explodes, or that a limit cuts,
+    or all work that may be spent. left: that work."""
     trials: list[Trial] = []
-    left = _MOST_WORK
     for text in texts:
         look()
         automaton = form.automaton(like, text.longest * _most(form.grammar, like) // NODE_WORDS)
@@ -240,7 +263,7 @@ def _on_cycles(form: Form, like: TokenAutomaton, longest: int, most: int) -> Ite
     made_up = [Text(seed, period, length, length) for seed, (length, period) in enumerate(_BEGINNINGS)]
     try:
         beginnings = [b"", *(_tried(walked, text, like.limits.nodes).text for text in made_up)]
-        for beginning, cycle in cycles(walked, beginnings, longest, most):
+        for beginning, cycle in cycles(walked, beginnings, longest, most, WINDOW * _most(form.grammar, like)):
             if followed.num_nodes > _MANY_NODES:
                 followed = form.automaton(like, _MOST_NODES)
             made = Text(0, len(cycle), 0, len(beginning) + _FIRST.longest, (beginning, cycle))
@@ -257,17 +280,32 @@ def _on_cycles(form: Form, like: TokenAutomaton, longest: int, most: int) -> Ite
 
 def _searched(form: Form, like: TokenAutomaton) -> list[Trial]:
     """Texts that repeat the cycles which take most, and all that are made up; of these those that took most where they ended once
-    more, much farther: first some that do not repeat themselves. No more behind those that explode."""
+    more, farther, and some that do not repeat themselves to the end. No more behind those that explode."""
     trials = list(_on_cycles(form, like, *_MANY_CYCLES))
     if not _stop(trials):
-        trials = _each(form, like, _longer(_dearest(trials)[:_FOLLOWED_CYCLES]))
+        trials = _followed(form, like, _dearest(trials))
     if not _stop(trials):
         made_up = _each(form, like, _MANY.each())
         trials += made_up
     if not _stop(trials):
+        trials += _followed(form, like, _dearest(trial for trial in made_up if trial.made.free < _LONG))
+    if not _stop(trials):
         free = _dearest(trial for trial in made_up if trial.made.free >= _LONG)[:_FREE]
-        trials += _each(form, like, _longer(free + _dearest(trial for trial in made_up if trial.made.free < _LONG)[:-_FREE]))
+        trials += _each(form, like, _longer(free), _MOST_FOLLOWED)
     return trials
+
+
+def _followed(form: Form, like: TokenAutomaton, trials: list[Trial]) -> list[Trial]:
+    """Texts twice as far, and those half of them that take most there twice as far again, until they are long."""
+    followed: list[Trial] = []
+    length = _SHORT
+    while trials and not _stop(followed):
+        length = min(2 * length, _LONG)
+        spent = sum(int(trial.work.sum()) for trial in followed)
+        trials = _each(form, like, (trial.made._replace(longest=length) for trial in trials), _MOST_FOLLOWED - spent)
+        followed += trials
+        trials = _dearest(trials)[: (len(trials) + 1) // 2] if length < _LONG else []
+    return followed
 
 
 def _dearest(trials: Iterable[Trial]) -> list[Trial]:
@@ -289,9 +327,12 @@ def _most(grammar: Grammar, like: TokenAutomaton, share: float = 1.0) -> int:
     return int(share * (like.limits.byte_words + _OF_A_NODE * len(grammar)))
 
 
-def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
-    """most_nodes: the limit; where the automaton has a lower one, to meet that is to take too much."""
-    most, longest = _most(automaton.grammar, automaton, 1.0 if made.given[1] else _SHARE), made.longest
+def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int, most: int | None = None) -> Trial:
+    """most_nodes: the limit; where the automaton has a lower one, to meet that is to take too much. most: the most work
+    of a byte, on the average of WINDOW."""
+    longest = made.longest
+    if most is None:
+        most = _most(automaton.grammar, automaton, 1.0 if made.given[1] else _SHARE)
     pumped = Pumped(made.free, np.zeros(longest + 1, np.int32), np.zeros(longest, np.int32), np.full(longest, -1, np.int32))
     pumped.states[0] = automaton.start
     if made.given[1]:
@@ -308,6 +349,12 @@ def _tried(automaton: TokenAutomaton, made: Text, most_nodes: int) -> Trial:
         pumped.work[length] = (most + 1) * WINDOW
     text = pumped.text[:length].astype(np.uint8).tobytes()
     return Trial(made, text, pumped.work[pumped.work >= 0], most)
+
+
+def _shown_bytes(trial: Trial) -> int:
+    """How many bytes it takes to say what the text of a trial is."""
+    beginning, cycle = trial.made.given
+    return len(beginning) + len(cycle) if cycle else trial.made.free + trial.made.period
 
 
 def _refused(trial: Trial, written: Form) -> UnsupportedKeyword:

@@ -24,9 +24,10 @@ from ..numba_support.jit import entry, inner
 
 NO_BYTE = -1
 WINDOW = 64  # bytes whose work is looked at together
+AHEAD = 8  # bytes that count as read before a text begins, of the first WINDOW: these may take so much less than later ones
 _TRIED = 4  # items of a state
-_SHARE_OF_PARTS = 16  # parts that a byte of a trial may look at, of the most work of WINDOW bytes: of pairs of stacks, else a fault
-_ALL_PARTS = (1 << 31) - 1
+SHARE_OF_PARTS = 16  # parts that a byte of a trial may look at, of the most work of WINDOW bytes: of pairs of stacks, else a fault
+MOST = (1 << 31) - 1  # that a counter holds
 
 
 @entry(states="int32[:]", text="int32[:]", work="int32[:]")
@@ -39,7 +40,8 @@ def pump(
 
     free: from this byte on the text repeats itself wherever it can. states: int32 [end + 1] the state before each byte; text,
     work: int32 [end] the bytes, and the work of each, negative where it is not known yet. given: so many bytes are in `text`
-    already. `most_parts` is not 0 for a trial, which is given up where one byte takes very much.
+    already. `most_parts` is not 0 for a trial, in which first bytes may take less, see AHEAD, and which is given up where one byte
+    takes very much.
     """
     m = tables_at(arena_address)
     while at < end and work[at] >= 0:
@@ -50,8 +52,11 @@ def pump(
     while at < end:
         s = wide(states[at])
         before = work_so_far(m)
+        allowed = most_work
         if is_trial:
-            m.n.most_parts = min(m.n.parts + most_work // _SHARE_OF_PARTS, _ALL_PARTS)
+            allowed = most_work // WINDOW * min(at + AHEAD, WINDOW)
+            m.n.most_parts = min(m.n.parts + allowed // SHARE_OF_PARTS, MOST)
+            m.n.most_nodes = min(m.n.nodes + max(allowed - recent, 0) // NODE_WORDS, MOST)
         random = mix(wide(seed), wide(at), wide(period), 0)
         byte = NO_BYTE
         if at < given:
@@ -68,7 +73,7 @@ def pump(
         text[at], work[at] = byte, work_so_far(m) - before
         recent += work[at] - (work[at - WINDOW] if at >= WINDOW else 0)
         at += 1
-        if recent > most_work:
+        if recent > allowed:
             return at
     return at
 

@@ -21,7 +21,7 @@ from ..automaton.assembling import reached_nodes
 from ..automaton.assembling.assembly import assemble, may_be_graph, repeated_units, restore
 from ..automaton.machine import ENDS_BEYOND
 from ..automaton.nodes import EMPTY, NO_BODY
-from ..automaton.tables import DEAD, NO_CLASS
+from ..automaton.tables import DEAD, NO_CLASS, NODE_WORDS
 from ..base.errors import ConstraintError
 from ..base.ids import NodeId, RegisterId, StateId
 from ..base.kinds import INFINITE
@@ -215,6 +215,17 @@ class TokenAutomaton:
                 look()
                 if int(pumped.work[begun:at].sum()) < _LITTLE_WORK:
                     num_bytes *= 2
+        finally:
+            self._machine.n.most_parts = 0
+
+    @contextmanager
+    def spending(self, most_work: int) -> Iterator[None]:
+        """What is called inside, as for a byte of a trial, raises `ConstraintLimit` where it takes more."""
+        n = self._machine.n
+        n.most_nodes = min(n.nodes + most_work // NODE_WORDS, pumping.MOST)
+        n.most_parts = min(n.parts + most_work // pumping.SHARE_OF_PARTS, pumping.MOST)
+        try:
+            yield
         finally:
             self._machine.n.most_parts = 0
 
