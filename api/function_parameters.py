@@ -104,6 +104,8 @@ def behind_partials(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> FunctionParameter | None:
     """What a model is told of a parameter; None for one with a default that no JSON can give."""
+    if parameter.kind is parameter.VAR_KEYWORD:
+        raise UsageError(f"{place} takes any names, of which a model cannot be told; name the parameters that it may give")
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
         raise UsageError(f"{place} cannot be passed by name")
     if parameter.annotation is _NOTHING:
