@@ -18,7 +18,7 @@ is such a product itself would take in what is left out there, so it is a table 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,10 @@ from ..finite_automata import (
     product,
 )
 from ..machine import Machine
+from ..tables import DEAD
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
+_OPERANDS_AT_ONCE = 64  # of an intersection, until it is looked whether anything is left
 MOST_IN_VAIN = 5  # of those that may turn out to have more: what comes then is not tried
 TRANSITIONS_AT_ONCE = 5_000_000  # that are followed between two looks at the clock, some 10 ms
 SECONDS_OF_TRANSITION = 2e-7  # to minimise an automaton, for each of its transitions
@@ -143,8 +145,7 @@ class Intersections:
     def _enter(self, node: Node) -> None:
         operands = list(conjuncts(self._grammar, node)) if self._grammar.kind(node) is Kind.BOTH else [node]
         counted = self._counted(operands)
-        automata = sorted(map(self._automaton, operands), key=lambda automaton: automaton.num_states)
-        whole = self._multiplied(automata) if automata else None
+        whole = self._intersection(operands) if operands else None
         counts: NDArray[np.uint8] | None = None
         if counted is not None:
             if whole is None:
@@ -157,12 +158,22 @@ class Intersections:
         assert whole is not None
         self._write(node, whole, counted, counts)
 
-    def _multiplied(self, automata: list[FiniteAutomaton]) -> FiniteAutomaton:
-        whole, *others = automata
-        for other in others:
-            self._stopwatch.check()
-            whole, _ = product(whole, other, self._most_states, self._stopwatch.check)
-            whole = self._minimized(whole)
+    def _intersection(self, operands: Sequence[Node]) -> FiniteAutomaton:
+        """Of one operand at least: the smallest come first, of each so many. What is empty stays empty."""
+        whole: FiniteAutomaton | None = None
+        for begin in range(0, len(operands), _OPERANDS_AT_ONCE):
+            automata = map(self._automaton, operands[begin : begin + _OPERANDS_AT_ONCE])
+            for other in sorted(automata, key=lambda automaton: automaton.num_states):
+                self._stopwatch.check()
+                if whole is None:
+                    whole = other
+                    continue
+                whole, _ = product(whole, other, self._most_states, self._stopwatch.check)
+                whole = self._minimized(whole)
+            assert whole is not None
+            if whole.start == DEAD:
+                break
+        assert whole is not None
         return whole
 
     def _minimized(self, automaton: FiniteAutomaton) -> FiniteAutomaton:
@@ -184,8 +195,7 @@ class Intersections:
         if kind is Kind.NEGATE:
             return complement(self._automaton(Node(self._grammar.operands(node)[0])))
         if kind is Kind.BOTH:
-            parts = map(self._automaton, conjuncts(self._grammar, node))
-            return self._multiplied(sorted(parts, key=lambda automaton: automaton.num_states))
+            return self._intersection(list(conjuncts(self._grammar, node)))
         shape = shape_of(self._grammar, node)
         if shape is None:
             return self._found(node)

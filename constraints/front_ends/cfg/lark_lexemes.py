@@ -29,6 +29,7 @@ class Lexemes:
         self.grammar, self.limits, self.skip = grammar, limits, skip
         self.of_rule: dict[int, Lexeme] = {}
         self._rules: dict[Lexeme, Rule] = {}
+        self._firsts: dict[Node, frozenset[int]] = {}
         self._some = grammar.repeat(grammar.chars(ALL), 1)
         self._any = grammar.repeat(grammar.chars(ALL))
 
@@ -98,7 +99,7 @@ class Lexemes:
         """Whether a lazy lexeme and another one may begin with the same byte, wherever the two stand."""
         firsts = [(lexeme, self._first_bytes(lexeme.node)) for lexeme in self.of_rule.values()]
         return any(
-            lexeme.lazy and lexeme != other and begin & begin_of_other
+            lexeme.lazy and lexeme != other and not begin.isdisjoint(begin_of_other)
             for lexeme, begin in firsts
             for other, begin_of_other in firsts
         )
@@ -165,13 +166,22 @@ class Lexemes:
                 "a lazy terminal where %json, or a rule that calls itself, may begin with the same character"
             )
         behind = self._some if lexeme.lazy else self._any
-        return self.grammar.without(lexeme.node, self.grammar.seq(self.grammar.alt(*others), behind))
+        node = lexeme.node
+        for other in others:  # each by itself, as which of them are complete by now would be kept of all together
+            node = self.grammar.without(node, self.grammar.seq(other, behind))
+        return node
 
     def _may_meet(self, first: Lexeme, second: Lexeme) -> bool:
-        return bool(self._first_bytes(first.node) & self._first_bytes(second.node))
+        return not self._first_bytes(first.node).isdisjoint(self._first_bytes(second.node))
 
-    def _first_bytes(self, start: Node) -> set[int]:
+    def _first_bytes(self, start: Node) -> frozenset[int]:
         """The bytes that a text may begin with, perhaps with some more."""
+        known = self._firsts.get(start)
+        if known is None:
+            known = self._firsts[start] = self._found_first_bytes(start)
+        return known
+
+    def _found_first_bytes(self, start: Node) -> frozenset[int]:
         grammar, found = self.grammar, set[int]()
         seen: set[Node] = set()
         work = [start]
@@ -197,8 +207,8 @@ class Lexemes:
                 assert body is not None
                 work.append(body)
             elif kind not in (Kind.EMPTY, Kind.FAIL):
-                return set(range(256))
-        return found
+                return frozenset(range(256))
+        return frozenset(found)
 
     def _may_be_empty(self, node: Node) -> bool:
         return self.grammar.kind(node) in (Kind.CALL, Kind.BOTH, Kind.NEGATE) or shows_empty(self.grammar, node)

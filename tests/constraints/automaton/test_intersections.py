@@ -215,3 +215,20 @@ def test_a_lookahead_beside_a_pattern() -> None:
         Regex(r"(?!.*://)(?=.{1,25}$)(?:.{1,10}\.){1,7}[a-z]+", dialect="ecma")
     )
     assert constraint.accepts(b"a.b") and not constraint.accepts(b"a://b.c") and not constraint.accepts(b"a." * 12 + b"bc")
+
+
+@pytest.mark.parametrize("count", [3, 64, 65, 130])
+def test_many_patterns_beside_one_another(compiler: Compiler, count: int) -> None:
+    letters = [chr(0x100 + k) for k in range(count)]
+    schema = {"type": "string", "allOf": [{"pattern": f"^[^{letter}]*$"} for letter in letters]}
+    constraint = compiler.compile(JsonSchema(schema))
+    assert constraint.accepts('"aÿ"') and not any(constraint.accepts(f'"a{letter}"') for letter in letters)
+
+
+def test_of_what_is_empty_the_rest_is_not_multiplied(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = {"type": ["string", "null"], "allOf": [{"pattern": f"^a{k}"} for k in range(200)]}
+    multiplied: list[int] = []
+    product_of_two = intersections.product
+    monkeypatch.setattr(intersections, "product", lambda *given: multiplied.append(1) or product_of_two(*given))
+    constraint = compiler.compile(JsonSchema(schema))
+    assert constraint.accepts("null") and not constraint.accepts('"a1"') and len(multiplied) < 100
