@@ -206,13 +206,14 @@ class Names:
         grammar = self._grammar
         excluded = [name for name in named if self._is_among(name, passed, failed)]
         failed = [test for test in failed if not any(self._apart.get(frozenset((test, other))) for other in passed)]
+        effort = MAX_POSITIONS // (len(passed) + len(failed))
         wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))]
         if not wanted:
             wanted, failed = self._free_of_one(failed)
         body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
-        available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
+        available = self._available(passed, body, effort)
         if body == FAIL or available == 0:
             return FAIL, 0
         return grammar.key(body), available
