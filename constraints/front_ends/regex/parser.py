@@ -35,6 +35,7 @@ _PLAIN_OPEN, _OTHER_OPEN, _CLOSE, _REFERENCE = range(1, 5)  # groups of that
 Sequences = list[SequenceBehind] | None
 Before = tuple[Ranges, bool] | None  # characters that may stand before a position, and whether nothing may
 
+_HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -304,7 +305,7 @@ class PatternParser:
     def _hexadecimal(self, digits: int) -> int | None:
         """The number that `digits` hexadecimal digits stand for; None, and nothing read, when they are not there."""
         text = self.data[self.index : self.index + digits]
-        if len(text) < digits or any(char not in "0123456789abcdefABCDEF" for char in text):
+        if len(text) < digits or not _HEXADECIMAL.issuperset(text):
             return None
         self.index += digits
         return int(text, 16)

@@ -75,7 +75,7 @@ def other_texts(grammar: Grammar, unit: Unit, row: Row) -> Node | None:
     anything = grammar.repeat(unit(ALL))
     texts = _Texts(False, [(ALL, anything)] if row.is_whole else [])
     following: Ranges = ()  # characters with which what is behind a part begins
-    for chars, low, high in reversed(row.parts):
+    for chars, low, high in row.parts[::-1]:
         if low != high and intersect(chars, following):
             return None
         texts = _behind_some(grammar, unit, chars, None if high is None else high - low, texts)

@@ -206,6 +206,7 @@ class Names:
         grammar = self._grammar
         excluded = [name for name in named if self._is_among(name, passed, failed)]
         failed = [test for test in failed if not any(self._apart.get(frozenset((test, other))) for other in passed)]
+        effort = MAX_POSITIONS // (len(passed) + len(failed))
         wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))]
         if not wanted:
             wanted, failed = self._free_of_one(failed)
@@ -215,7 +216,7 @@ class Names:
         is_endless = shows_endless(grammar, body)
         if excluded:
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
-        available = None if is_endless else self._available(body, MAX_POSITIONS // (len(passed) + len(failed)))
+        available = None if is_endless else self._available(body, effort)
         return (FAIL, 0) if available == 0 else (grammar.key(body), available)
 
     def _free_of_one(self, failed: list[NameTest]) -> tuple[list[Node], list[NameTest]]:
