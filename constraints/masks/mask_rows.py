@@ -26,6 +26,7 @@ from ..numba_support.records import Record, Words, bits
 from ..vocabulary.packed_records import Vocab
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
+_MOST_FIRST = 1 << 14  # rows, however small they are: their hash tables are cleared with each constraint, 24 bytes a row
 COMPARED_WORDS = 256  # words compared at a time
 _RECIPE_WORDS = 64  # room for recipes, a row
 _MAX_RECIPE = 1024  # words of edits; longer recipes are not kept
@@ -90,7 +91,8 @@ class MaskRows:
 
     def __init__(self, words: int, num_tokens: int) -> None:
         self._words, self._num_tokens = words, num_tokens
-        self._use(*self._new_region(1 << max(6, (_FIRST_WORDS // max(words, 64)).bit_length() - 1)))
+        rows = 1 << max(6, (_FIRST_WORDS // max(words, 64)).bit_length() - 1)
+        self._use(*self._new_region(min(rows, _MOST_FIRST)))
 
     def __len__(self) -> int:
         return self._region.item(Region.COUNT)

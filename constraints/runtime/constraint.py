@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.tables import DEAD
+from ..base.errors import ConstraintLimit
 from ..base.ids import RegisterId, StateId
 from ..base.kinds import INFINITE
 from ..grammar.source import Limits, Source, fingerprint_of
@@ -180,7 +181,7 @@ class Constraint:
             if number is None:
                 if self._num_misses % _MISSES_CHECKED == _MISSES_CHECKED - 1:
                     self._make_room()
-                number = self._row_number(state)
+                number = self._new_row_number(state)
             mask = self._masks[state] = self._automaton.rows.get(number)
             return mask if budget is None else _read_only(self._near_limits.within(*_parts(state), mask, budget))
 
@@ -250,7 +251,11 @@ class Constraint:
             return after
         self._check_token(token_id)
         with self._lock:
-            after = self._moves[state, token_id] = self._surely(self._advance, state, token_id)
+            try:
+                after = self._advance(state, token_id)
+            except ConstraintLimit:
+                after = self._surely(self._advance, state, token_id)
+            self._moves[state, token_id] = after
             if len(self._moves) > _MAX_KEPT:
                 self._moves.clear()
         return after
@@ -264,10 +269,10 @@ class Constraint:
         if self._remembers:
             after, held = automaton.advance_remembering(*_parts(state), token_id)
         else:
-            after, held = automaton.advance_one(StateId(state), token_id), NO_REGISTER
+            after, held = automaton.advance_one(state, token_id), NO_REGISTER  # type: ignore[arg-type]  # as `_parts`
         if after == DEAD or (not self._spells_every_byte and automaton.cost(after) >= INFINITE):
             return None
-        return self._pack(after, held)
+        return after | held << 32  # type: ignore[return-value]  # as `_pack`
 
     def advance_batch(self, states: Sequence[State], token_ids: Sequence[int]) -> list[State | None]:
         """advance(states[k], token_ids[k]) for every k."""
@@ -447,13 +452,16 @@ class Constraint:
 
     def _row_number(self, state: State) -> int:
         number = self._row_numbers.get(state)
-        if number is None:
-            self._num_misses += 1
-            if state == FINISHED:
-                number = self._automaton.rows.keep(self._automaton.shared_vocabulary.eos_row)
-            else:
-                number = self._near_limits.row_number(*_parts(state))
-            self._row_numbers[state] = number
+        return self._new_row_number(state) if number is None else number
+
+    def _new_row_number(self, state: State) -> int:
+        """The number of a row that was not asked for before."""
+        self._num_misses += 1
+        if state == FINISHED:
+            number = self._automaton.rows.keep(self._automaton.shared_vocabulary.eos_row)
+        else:
+            number = self._near_limits.row_number(*_parts(state))
+        self._row_numbers[state] = number
         return number
 
 
