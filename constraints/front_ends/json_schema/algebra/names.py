@@ -197,8 +197,11 @@ class Names:
     def _passes_unless_listed(self, test: NameTest) -> bool:
         return isinstance(test, Named) and self._listed(test.conj) is None and self._listed(negated(test.conj)) is not None
 
-    def key(self, passed: Passed, tests: list[NameTest], named: Iterable[str]) -> tuple[Node, int | None]:
-        """The texts, quotes included and marked, of all other names that pass exactly these tests, and how many there are."""
+    def key(
+        self, passed: Passed, tests: list[NameTest], named: Iterable[str], are_counted: bool = False
+    ) -> tuple[Node, int | None]:
+        """The texts, quotes included and marked, of all other names that pass exactly these tests, and how many there are; of names
+        of any length only if they are counted: if there must be several members."""
         passed = frozenset(filter(self._is_open, passed))
         failed = [test for test in tests if test not in passed and self._is_open(test)]
         if not passed and not failed:
@@ -210,7 +213,7 @@ class Names:
         body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
-        available = self._available(passed, body, len(passed) + len(failed))
+        available = self._available(passed, body, len(passed) + len(failed), are_counted)
         if body == FAIL or available == 0:
             return FAIL, 0
         return grammar.key(body), available
@@ -219,14 +222,14 @@ class Names:
         """Whether a name passes some tests and none of others."""
         return all(self._passes(name, test) for test in passed) and not any(self._passes(name, test) for test in failed)
 
-    def _available(self, passed: Passed, body: Node, num_tests: int) -> int | None:
+    def _available(self, passed: Passed, body: Node, num_tests: int, are_counted: bool) -> int | None:
         """How many names there are, where a test admits short ones only, or several tests few; None for more than can matter."""
         if body == FAIL:
             return 0
         if any(self._found(test)[1][1] is not None for test in passed):
             count = count_words(self._strings.steps, body, MAX_AVAILABLE, MAX_POSITIONS // num_tests)
             return count if count < MAX_AVAILABLE else None
-        if num_tests == 1 and not any(isinstance(test, Named) for test in passed):
+        if not are_counted or (num_tests == 1 and not any(isinstance(test, Named) for test in passed)):
             return None
         texts = few_texts(self._strings.steps, body, _MOST_UNBOUNDED)
         return None if texts is None else len(texts)

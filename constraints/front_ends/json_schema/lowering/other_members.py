@@ -72,11 +72,12 @@ class OtherMembers:
     def _one_by_one(
         self, shape: ObjectShape, classes: Iterable[Passed], tests: list[NameTest], named: list[str], cases_of: Cases
     ) -> Iterator[Others]:
+        are_counted = shape.low > 1 or any(need.low > 1 for need in shape.needs)
         for passed in classes:
             value = shape.value(None, passed)
             if (whole := self._node_of(value)) == FAIL:
                 continue
-            key, available = self._names.key(passed, tests, named)
+            key, available = self._names.key(passed, tests, named, are_counted)
             if key == FAIL:
                 continue
             spare = key if available is None else self._grammar.spared(key)
