@@ -57,6 +57,9 @@ NATIVE_BESIDES = [
     *(f"grammar/{name}" for name in ("cardinality", "copies", "emptiness", "expression", "lowering_cache", "matcher")),
     *(f"grammar/{name}" for name in ("separated_lists", "stopwatch", "store", "unordered_members")),
     *(f"grammar/{name}" for name in ("components", "left_factoring", "left_recursion", "merged_repetitions", "recursion")),
+    *(f"front_ends/regex/{name}" for name in ("context", "lookbehind", "lowering", "parser", "rows")),
+    *(f"front_ends/regex/{name}_dialect" for name in ("ecma", "lark", "python", "rust")),
+    "front_ends/numbers/digits", "front_ends/numbers/numbers",
     "automaton/assembling/assembly", "automaton/machine",
 ]
 
