@@ -190,7 +190,7 @@ def _suspicion(form: Form, like: TokenAutomaton) -> Trial | None:
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return None
-    trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
+    trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each(), enough=_DEAR)
     most = max(trials, key=lambda trial: dearest(trial.work))
     if dearest(most.work) > _DEAR:
         return most
@@ -242,16 +242,18 @@ def _together(form: Form, like: TokenAutomaton, texts: Texts) -> list[Trial]:
     return trials
 
 
-def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text], left: int = _MOST_WORK) -> list[Trial]:
+def _each(
+    form: Form, like: TokenAutomaton, texts: Iterable[Text], left: int = _MOST_WORK, enough: int | None = None
+) -> list[Trial]:
     """Texts each of which has an automaton of its own, one at least; no more behind one whose work explodes, or that a limit cuts,
-    or all work that may be spent. left: that work."""
+    or all work that may be spent. left: that work; enough: of a byte, behind which no more are tried either."""
     trials: list[Trial] = []
     for text in texts:
         look()
         automaton = form.automaton(like, text.longest * _most(form.grammar, like) // NODE_WORDS)
         trials.append(_tried(automaton, text, like.limits.nodes))
         left -= int(trials[-1].work.sum())
-        if trials[-1].explodes or trials[-1].is_cut or left < 0:
+        if trials[-1].explodes or trials[-1].is_cut or left < 0 or (enough is not None and dearest(trials[-1].work) > enough):
             break
     return trials
 
