@@ -8,11 +8,12 @@ automaton, if there is one (normal_form/finite_form.py): what is kept there cann
 forms: as an equal grammar in which what says the same is there once (normal_form/reduction.py), as written, and each with stacks
 that are kept as a graph (automaton/fronts.py), which takes longer for a byte and does not grow where the other way does. What
 grows does so on a few repetitions of many, so a search follows many cycles and texts for some bytes, and those that take most
-there much farther.
+there much farther. A form that takes more than the best so far, along the text that was hardest for that one, is not searched.
 
 A form will do if no WINDOW bytes one after another take more than `Limits.byte_words` each on the average behind cycles, and more
 than half of it in texts that are made up: the other half is for texts that are not tried. A single byte may take more: a bracket
-that closes a thousand does, and then has closed them; what grows takes it again and again. A grammar without such a form is
+that closes a thousand does, and then has closed them; what grows takes it again and again. First bytes, which have nothing to
+close, may take as much as if AHEAD bytes had come before them. A grammar without such a form is
 refused, with the text, and with a part of it that a rule reads in two ways (normal_form/readings.py). What a grammar takes that
 is large without growing is in proportion to its size.
 """
@@ -158,7 +159,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     hardest: Trial | None = None  # of the best form
     refused = [suspicion] if suspicion.explodes else []
     for form in _forms(automaton):
-        if (form == written and refused) or (hardest is not None and _takes_more(form, automaton, hardest)):
+        if (form == written and suspicion.explodes) or (hardest is not None and _takes_more(form, automaton, hardest)):
             continue
         trials = _searched(form, automaton)
         if any(trial.is_cut for trial in trials):
@@ -189,7 +190,7 @@ def _suspicion(form: Form, like: TokenAutomaton) -> Trial | None:
     size, work = len(form.grammar), max((trial.last for trial in trials), default=0)
     if size > _SMALLEST and (size > _SMALL or work <= _MUCH):
         return None
-    trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each())
+    trials = _together(form, like, _MANY) if work <= _VERY_MUCH else _each(form, like, _MANY.each(), enough=_DEAR)
     most = max(trials, key=lambda trial: dearest(trial.work))
     if dearest(most.work) > _DEAR:
         return most
@@ -241,16 +242,18 @@ def _together(form: Form, like: TokenAutomaton, texts: Texts) -> list[Trial]:
     return trials
 
 
-def _each(form: Form, like: TokenAutomaton, texts: Iterable[Text], left: int = _MOST_WORK) -> list[Trial]:
+def _each(
+    form: Form, like: TokenAutomaton, texts: Iterable[Text], left: int = _MOST_WORK, enough: int | None = None
+) -> list[Trial]:
     """Texts each of which has an automaton of its own, one at least; no more behind one whose work explodes, or that a limit cuts,
-    or all work that may be spent. left: that work."""
+    or all work that may be spent. left: that work; enough: of a byte, behind which no more are tried either."""
     trials: list[Trial] = []
     for text in texts:
         look()
         automaton = form.automaton(like, text.longest * _most(form.grammar, like) // NODE_WORDS)
         trials.append(_tried(automaton, text, like.limits.nodes))
         left -= int(trials[-1].work.sum())
-        if trials[-1].explodes or trials[-1].is_cut or left < 0:
+        if trials[-1].explodes or trials[-1].is_cut or left < 0 or (enough is not None and dearest(trials[-1].work) > enough):
             break
     return trials
 
