@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...base.ids import NodeId
 from ...base.kinds import INFINITE, Event, Kind, Supply
 from ...numba_support.jit import entry, inner
-from ..nodes import EMPTY, plus, times, wide
+from ..nodes import EMPTY, FAIL, plus, times, upper, wide
 from ..tables import Tables, tables_at
 
 _ENOUGH_ALIKE = 1 << 15  # strings: the product of two such numbers is one
@@ -124,6 +124,33 @@ def ends_key(m: Tables, i: NodeId, ends: NDArray[np.bool_]) -> bool:
     return False
 
 
+@inner
+def ample_of_bag(m: Tables, bag: NodeId) -> int:
+    """What suffices where one member differs alone: one that must come has another value, or one more comes where that many may."""
+    ample, tally = INFINITE, m.nodes[bag].a
+    while tally != FAIL:
+        part = m.nodes[tally].a
+        text = NodeId(m.nodes[part].a)
+        if m.nodes[text].size < INFINITE and m.ample[text] < INFINITE and (m.nodes[part].b > 0 or m.nodes[bag].c < 0):
+            instead = m.nodes[text].cost if m.nodes[part].b > 0 else 0
+            ample = min(ample, plus(m.nodes[bag].cost, m.ample[text] - instead))
+        tally = m.nodes[tally].b
+    return ample
+
+
+@inner
+def worst_of_bag(m: Tables, bag: NodeId) -> int:
+    """What the most of all members cost that may come."""
+    worst, tally = 0, m.nodes[bag].a
+    while tally != FAIL:
+        part = m.nodes[tally].a
+        text = NodeId(m.nodes[part].a)
+        if m.nodes[text].size < INFINITE:
+            worst = plus(worst, times(upper(m, part), m.worst[text]) if m.nodes[part].c >= 0 else INFINITE)
+        tally = m.nodes[tally].b
+    return worst
+
+
 @entry(alike="int32[:]", ends="bool[:]", single="const bool[:]")
 def measure_ample(
     arena_address: int, start: int, end: int, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_],
@@ -134,8 +161,8 @@ def measure_ample(
 
     different: keys or items that may have to differ from each other. alike: int32 [nodes], see `count_alike`; 1 at first.
     ends: bool [nodes], see `ends_key`; False at first. single: as in `measure_shortest`. The strings of intersections and
-    complements have been counted (text_counts.py). Those of members are not, nor those of rules that call themselves, see
-    `tokens_to_differ`.
+    complements have been counted (text_counts.py). Those of members under conditions are not, nor those of rules that call
+    themselves, see `tokens_to_differ`.
     """
     m = tables_at(arena_address)
     guess = tokens_to_differ(different)
@@ -178,7 +205,9 @@ def measure_ample(
             worst, ample = m.worst[m.rules[a]], m.ample[m.rules[a]]
         elif kind == Kind.BOTH or kind == Kind.NEGATE:
             worst, ample = m.worst[i], m.ample[i]
-        elif kind == Kind.BAG or is_walk(kind):
+        elif kind == Kind.BAG:
+            ample, worst = ample_of_bag(m, i), worst_of_bag(m, i)
+        elif is_walk(kind):
             ample = plus(cost, guess)
         elif kind == Kind.UNLISTED:
             ample = plus(max(cost, m.ample[b]), 1)

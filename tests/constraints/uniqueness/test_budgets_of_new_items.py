@@ -50,6 +50,12 @@ KEYS_AND_VALUES = {  # many values are no many names
     "patternProperties": {".": {"type": "string"}, "^a": {"const": "1"}}, "properties": {"b": {"enum": [1, 2, "x"]}},
     "if": {"patternProperties": {"b$": {"enum": [1, 2]}}}, "then": {"maxProperties": 2}, "else": {"minProperties": 3}, "type": "object",
 }  # fmt: skip
+OBJECTS: dict[str, dict[str, Any]] = {
+    "closed": {"properties": {"a": {"enum": [1, 2]}, "b": {"type": "boolean"}, "cc": {"type": "null"}}, "additionalProperties": False},
+    "one letter": {"properties": {"k": {"const": "x"}, "v": _text("^a*$")}, "required": ["k", "v"]},
+    "open": {},
+    "patterns": {"patternProperties": {"^x": {"type": "null"}}, "additionalProperties": False, "minProperties": 1},
+}  # fmt: skip
 BEGUN = {  # more than the least number is there already
     "two letters": (_items(_text("^[ab]*$")), ["", *"ab", "aa", "ab", "ba", "bb"]),
     "one letter": (_items(_text("^a*$"), 2), ["", "a", "aa", "aaa", "aaaa"]),
@@ -89,6 +95,15 @@ def test_one_more_behind_many(name: str) -> None:
     for seed in range(6):
         text = walked(constraint, random.Random(seed), beginning)
         assert constraint.accepts(text) and len(json.loads(text)) > len(begun)
+
+
+@pytest.mark.parametrize("order", ["declared", "any"])
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_that_must_differ(name: str, order: str) -> None:
+    schema = _items({"type": "object", "required": ["a"] if name == "closed" else [], **OBJECTS[name]}, 6)
+    constraint = Compiler(VOCABULARY).compile(JsonSchema(schema, whitespace="compact", property_order=order))
+    for seed in range(6):
+        assert constraint.accepts(walked(constraint, random.Random(seed), b""))
 
 
 def walked(constraint: Constraint, rng: random.Random, text: bytes) -> bytes:

@@ -28,7 +28,8 @@ def few_texts(steps: Steps, node: Node, most: int) -> list[bytes] | None:
 def _texts_of(automaton: FiniteAutomaton, most: int) -> list[bytes] | None:
     """The texts of an automaton from each of whose states some text is completed; None for more than `most`."""
     rows = automaton.next[:, automaton.letters].tolist()
-    layer, found = [(b"", automaton.start)] if automaton.start != DEAD else [], []
+    layer = [(b"", automaton.start)] if automaton.start != DEAD else []
+    found: list[bytes] = []
     for _ in range(automaton.num_states):
         found += (text for text, state in layer if automaton.accepts[state])
         layer = [
