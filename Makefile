@@ -7,6 +7,7 @@
 #   make docs     the API reference, in build/reference
 #   make real     fetch a small trained model (93 MB) and llama.cpp (34 MB), fill a schema with it, and compare the two
 #   make bench    time decode steps; with SCHEMAS=<MaskBench file> TOKENIZER=<folder> also masks, against other engines
+#   make python   the tests of constraints once more, as Python and as Numba compiles loops: machine code is what `make test` runs
 #   make soak     10,000 mixed requests to the server, with clients that vanish; fails where something does not hold
 #   make clients  try 23 client libraries on the server, each in an environment of its own below build/clients; some with NAMES="openai crewai"
 #   make ray      10,000 rows through Ray Data with two workers, one of which dies; in an environment of its own below build/ray
@@ -35,7 +36,7 @@ REQUESTS ?= 10000
 RAY_REQUESTS ?= 400
 NAMES ?=
 
-.PHONY: demo test check docs real bench soak clients ray ray-serve integrations clean
+.PHONY: demo test check docs real bench python soak clients ray ray-serve integrations clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -79,6 +80,11 @@ ifdef SCHEMAS
 else
 	$(SAY) "for masks, side by side with other engines: make bench SCHEMAS=<MaskBench file> TOKENIZER=<folder>"
 endif
+
+python: $(VENV)/.test
+	$(SAY) "testing constraints without machine code"
+	MASKWRIGHT_NATIVE=never $(BIN)/python -c 'import maskwright.constraints as c; c.warm_up(print)'
+	MASKWRIGHT_NATIVE=never OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --maxprocesses=8 tests/constraints tests/hostile
 
 soak: $(VENV)/.test $(VENV)/.warm
 	$(SAY) "$(REQUESTS) requests of mixed kinds"

@@ -401,10 +401,10 @@ class Grammar(NodeStore):
         for kind, a, b, more in steps:
             if kind == _ALT:
                 options = tuple([made[option] for option in more])
-                known = unions.get(options)  # type: ignore[arg-type]
+                known = unions.get(options)
                 row = (_ALT, len(lists), len(options), 0)
                 if known is None:
-                    unions[options] = new  # type: ignore[index, assignment]
+                    unions[options] = new  # type: ignore[assignment]
                     lists.extend(options)
             elif kind in (_SEQ, _BOTH, _REPEAT, _NEGATE):
                 first = made[a]

@@ -27,7 +27,7 @@ WINDOW = 64  # bytes whose work is looked at together
 AHEAD = 8  # bytes that count as read before a text begins, of the first WINDOW: these may take so much less than later ones
 _TRIED = 4  # items of a state
 SHARE_OF_PARTS = 16  # parts that a byte of a trial may look at, of the most work of WINDOW bytes: of pairs of stacks, else a fault
-MOST = (1 << 31) - 1  # that a counter holds
+LARGEST_COUNTER = (1 << 31) - 1
 
 
 @entry(states="int32[:]", text="int32[:]", work="int32[:]")
@@ -55,8 +55,8 @@ def pump(
         allowed = most_work
         if is_trial:
             allowed = most_work // WINDOW * min(at + AHEAD, WINDOW)
-            m.n.most_parts = min(m.n.parts + allowed // SHARE_OF_PARTS, MOST)
-            m.n.most_nodes = min(m.n.nodes + max(allowed - recent, 0) // NODE_WORDS, MOST)
+            m.n.most_parts = min(m.n.parts + allowed // SHARE_OF_PARTS, LARGEST_COUNTER)
+            m.n.most_nodes = min(m.n.nodes + max(allowed - recent, 0) // NODE_WORDS, LARGEST_COUNTER)
         random = mix(wide(seed), wide(at), wide(period), 0)
         byte = NO_BYTE
         if at < given:

@@ -222,8 +222,8 @@ class TokenAutomaton:
     def spending(self, most_work: int) -> Iterator[None]:
         """What is called inside, as for a byte of a trial, raises `ConstraintLimit` where it takes more."""
         n = self._machine.n
-        n.most_nodes = min(n.nodes + most_work // NODE_WORDS, pumping.MOST)
-        n.most_parts = min(n.parts + most_work // pumping.SHARE_OF_PARTS, pumping.MOST)
+        n.most_nodes = min(n.nodes + most_work // NODE_WORDS, pumping.LARGEST_COUNTER)
+        n.most_parts = min(n.parts + most_work // pumping.SHARE_OF_PARTS, pumping.LARGEST_COUNTER)
         try:
             yield
         finally:

@@ -21,7 +21,7 @@ from maskwright.constraints import (
     Limits,
     Vocabulary,
 )
-from maskwright.constraints.automaton import intersections
+from maskwright.constraints.automaton.assembling import intersections
 from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.runtime.constraint import FINISHED, as_token_ids
 
