@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.errors import ConstraintLimit
 from ..base.ids import StateId
-from ..token_automaton.pumping import MOST
+from ..token_automaton.pumping import LARGEST_COUNTER
 from ..token_automaton.token_automaton import EVERY_BYTE, TokenAutomaton
 
 _TIMES = 3  # that a cycle is read to see whether it may be tried
@@ -25,7 +25,7 @@ _MOST_OF_A_LENGTH = 200  # texts that are carried on; of more, every second or t
 
 
 def cycles(
-    automaton: TokenAutomaton, beginnings: Sequence[bytes], longest: int, most: int, most_work: int = MOST
+    automaton: TokenAutomaton, beginnings: Sequence[bytes], longest: int, most: int, most_work: int = LARGEST_COUNTER
 ) -> Iterator[tuple[bytes, bytes]]:
     """(beginning, cycle) of `longest` bytes at most, the shortest first, of `most` for each beginning those that lead
     to ever other states, or take more than `most_work` until that is known. Raises `ConstraintLimit`."""
