@@ -12,6 +12,7 @@ from .models.test_decoder import BLOCK_SIZE, forward, load, random_tokens
 
 CPU = torch.device("cpu")
 LENGTHS = (3, 22, 17, 9)
+IN_DOUBLE = {"phi3-long-rope"}  # in single precision sums in other orders differ by more than is allowed, on some processors
 
 
 def tables_of(num_rows: int, width: int = 8) -> list[list[int]]:
@@ -20,9 +21,9 @@ def tables_of(num_rows: int, width: int = 8) -> list[list[int]]:
     return [order[row * width : (row + 1) * width] for row in range(num_rows)]
 
 
-def prefilled(folder):
+def prefilled(folder, dtype=torch.float32):
     """A decoder, and its cache with all but the last token of four sequences."""
-    decoder, cache = load(folder)
+    decoder, cache = load(folder, dtype)
     sequences = [random_tokens(length, seed) for seed, length in enumerate(LENGTHS)]
     tables = tables_of(len(sequences))
     for tokens, table in zip(sequences, tables, strict=True):
@@ -32,15 +33,16 @@ def prefilled(folder):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_steps_from_buffers_equal_planned_steps(name, tiny_model):
-    decoder, cache, sequences, tables = prefilled(tiny_model(name).folder)
-    twin, twins_cache, _, _ = prefilled(tiny_model(name).folder)
+    dtype = torch.float64 if name in IN_DOUBLE else torch.float32
+    decoder, cache, sequences, tables = prefilled(tiny_model(name).folder, dtype)
+    twin, twins_cache, _, _ = prefilled(tiny_model(name).folder, dtype)
     buffers = DecodeBuffers(6, 10, BLOCK_SIZE, CPU)
     batch = buffers.batch(6)
     buffers.fill([tokens[-1] for tokens in sequences], [len(tokens) - 1 for tokens in sequences], tables)
     for step in range(5):
         logits = decoder.decode(batch, cache)[: len(sequences)]
         expected = forward(twin, twins_cache, [(s[-1:], len(s) - 1, t) for s, t in zip(sequences, tables, strict=True)])
-        torch.testing.assert_close(logits, expected, atol=5e-5, rtol=2e-5)  # sums in other orders: up to 3.3e-5 on some processors
+        torch.testing.assert_close(logits, expected, atol=2e-5, rtol=2e-5)
         drawn = logits.argmax(dim=-1)
         for tokens, token in zip(sequences, drawn.tolist(), strict=True):
             tokens.append(token)

@@ -17,9 +17,9 @@ from ..conftest import LONG_ROPE, MODELS, VOCAB_SIZE, save_tiny_model
 BLOCK_SIZE = 4
 
 
-def load(folder) -> tuple[Decoder, KVCache]:
+def load(folder, dtype: torch.dtype = torch.float32) -> tuple[Decoder, KVCache]:
     spec = read_spec(folder)
-    decoder = load_decoder(folder, spec, torch.float32, torch.device("cpu"))
+    decoder = load_decoder(folder, spec, dtype, torch.device("cpu"))
     return decoder, decoder.allocate_cache(64, BLOCK_SIZE)
 
 
