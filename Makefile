@@ -2,7 +2,8 @@
 # Everything is installed into .venv; steps that are done are not repeated.
 #
 #   make demo     create the environment, then fill a schema with the model that ships in the package
-#   make test     run all tests
+#   make test     run the tests, all but the slow ones
+#   make slow     run those that take long and rarely break: kernels compiled ahead of time and within models, ranks that share a model
 #   make check    ruff, mypy on the package as installed, and the API reference
 #   make docs     the API reference, in build/reference
 #   make real     fetch a small trained model (93 MB) and llama.cpp (34 MB), fill a schema with it, and compare the two
@@ -36,7 +37,7 @@ REQUESTS ?= 10000
 RAY_REQUESTS ?= 400
 NAMES ?=
 
-.PHONY: demo test check docs real bench python soak clients ray ray-serve integrations clean
+.PHONY: demo test slow check docs real bench python soak clients ray ray-serve integrations clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -47,6 +48,10 @@ demo: $(VENV)/.warm
 test: $(VENV)/.test $(VENV)/.warm
 	$(SAY) "testing on all cores"
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --maxprocesses=8
+
+slow: $(VENV)/.test $(VENV)/.warm
+	$(SAY) "the tests that take long"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --maxprocesses=8 -m slow
 
 check: $(VENV)/.test
 	$(SAY) "ruff"

@@ -1,8 +1,9 @@
 """Entry points as object code, for several levels of a processor, and a table of them in C: what setup.py makes a library of.
 
-Functions are read, typed and lowered once. Each module, linked whole, is then optimised for every level by itself, in as many
-processes as there are processors. An entry point gets a second name whose type is the same for all (`Function` of entry_points.h):
-words in, words out.
+Functions are read, typed and lowered once, and linked into one module, each of them once: what masks, advancing and the building
+of automata have in common is in memory once, and optimised once. The module is then optimised for every level by itself, in as
+many processes as there are processors. An entry point gets a second name whose type is the same for all (`Function` of
+entry_points.h): words in, words out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
@@ -32,7 +33,7 @@ from numba.np.arrayobj import populate_array
 from . import library
 from .declarations import TRUTH, ArrayType, Declaration, Loops
 from .enumerations import MemberCompiler
-from .linking import Whole
+from .linking import Part, Whole
 
 _MOST_ARGUMENTS, _MOST_WORDS, _MOST_RESULTS, _MOST_LEVELS = 12, 48, 8, 3  # as in entry_points.h
 _WORD = ir.IntType(64)
@@ -84,8 +85,14 @@ def levels() -> list[str]:
     return ["apple-m1" if sys.platform == "darwin" else "generic"]
 
 
-class _Linked(Whole):
-    """The code of an entry point and all that it reaches, not optimised yet, and not loaded."""
+class _Root(Whole):
+    """All entry points and all that they reach, each function once: not optimised yet, and not loaded."""
+
+    def __init__(self, generator: Any, entry_points: Sequence[Part]) -> None:
+        super().__init__(generator, "loops")
+        for one in entry_points:
+            self._final_module.link_in(one._final_module)
+        self._linking_libraries = [callee for one in entry_points for callee in one._linking_libraries]
 
     def _optimize_final_module(self) -> None:
         pass
@@ -97,9 +104,9 @@ class _Linked(Whole):
         self._finalized = True
 
 
-class _LinkedCompiler(MemberCompiler):
+class _EntryPointCompiler(MemberCompiler):
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        self.state.library = _Linked(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = Part(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
 
 
@@ -110,8 +117,8 @@ def numba_type(declared: str | ArrayType) -> Any:
     return types.Array(item, declared.dimensions, "C", readonly=declared.is_const)
 
 
-def linked(declaration: Declaration) -> tuple[bytes, Any]:
-    """(bitcode of the module of an entry point, with its second name; the type of what it returns)."""
+def lowered(declaration: Declaration) -> tuple[Part, Any]:
+    """(the code of an entry point alone, with its second name; the type of what it returns)."""
     with global_compiler_lock:
         flags = compiler.Flags()
         options = {"nopython": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -120,15 +127,24 @@ def linked(declaration: Declaration) -> tuple[bytes, Any]:
         arguments = tuple(map(numba_type, declaration.arguments))
         made = compiler.compile_extra(
             cpu_target.typing_context, cpu_target.target_context, declaration.function, arguments, None, flags, {},
-            pipeline_class=_LinkedCompiler,
+            pipeline_class=_EntryPointCompiler,
         )  # fmt: skip
-        made.library.finalize()
-        module = made.library._final_module
-        module.link_in(llvm.parse_assembly(str(_second_name(declaration.name, made.target_context, made.fndesc))))
+        made.library._final_module.link_in(
+            llvm.parse_assembly(str(_second_name(declaration.name, made.target_context, made.fndesc)))
+        )
+    return made.library, made.fndesc.restype
+
+
+def linked(entry_points: Sequence[Part], names: Collection[str]) -> bytes:
+    """Bitcode of one module of all entry points, of which nothing but their second names can be called from outside."""
+    with global_compiler_lock:
+        root = _Root(cpu_target.target_context.codegen(), entry_points)
+        root.finalize()
+        module = root._final_module
     for one in (*module.functions, *module.global_variables):
-        if not one.is_declaration and one.name != declaration.name and not one.name.startswith("llvm."):
+        if not one.is_declaration and one.name not in names and not one.name.startswith("llvm."):
             one.linkage = "internal"
-    return module.as_bitcode(), made.fndesc.restype
+    return module.as_bitcode()
 
 
 def _second_name(name: str, context: Any, descriptor: Any) -> ir.Module:
@@ -185,6 +201,12 @@ def _results(builder: Any, kind: Any, value: Any) -> list[tuple[Any, Any]]:
 
 
 @cache
+def _inline_larger_functions() -> None:
+    """LLVM's own threshold is for functions of one caller each (`Whole`): with it masks here took 2 % longer. Once a process."""
+    llvm.set_option("emission", "--inline-threshold=1000")
+
+
+@cache
 def _generator(level: str) -> Any:
     return AOTCPUCodegen(f"loops of {level}", cpu_name=level)
 
@@ -197,17 +219,19 @@ class _Optimised(Whole):
         self._final_module = module
 
 
-def emitted(name: str, bitcode: bytes, level: str, output: Path) -> None:
-    """Optimise the module of an entry point for a level, and write its object code."""
+def emitted(names: Iterable[str], bitcode: bytes, level: str, output: Path) -> None:
+    """Optimise the module of entry points for a level, and write its object code."""
     with global_compiler_lock:
+        _inline_larger_functions()
         generator = _generator(level)
         whole = _Optimised(generator, llvm.parse_bitcode(bitcode))
         whole._optimize_final_module()
         module = whole._final_module
-        module.get_function(name).name = symbol(name, level)
+        for name in names:
+            module.get_function(name).name = symbol(name, level)
         asked = [one.name for one in (*module.functions, *module.global_variables) if one.is_declaration]
         missing = [one for one in asked if not _SUPPLIED.fullmatch(one)]
-        assert not missing, f"{name} calls {missing}, which the library does not have"
+        assert not missing, f"entry points call {missing}, which the library does not have"
         output.write_bytes(generator._tm.emit_object(module))
 
 
@@ -215,19 +239,15 @@ def symbol(name: str, level: str) -> str:
     return "loops_" + re.sub(r"\W", "_", f"{level}_{name}")
 
 
-def emit(declarations: Iterable[Declaration], output: Path, of: Sequence[str]) -> None:
+def emit(declarations: Sequence[Declaration], output: Path, of: Sequence[str]) -> None:
     """Write the object code of entry points for these levels, and the table of them."""
     output.mkdir(parents=True, exist_ok=True)
-    entries, waiting = [], []
+    names = [one.name for one in declarations]
+    parts, results = zip(*map(lowered, declarations), strict=True)
+    bitcode = linked(parts, names)
     with _pool() as pool:
-        for declaration in declarations:
-            bitcode, result = linked(declaration)
-            entries.append((declaration, result))
-            for level in of:
-                path = output / f"{symbol(declaration.name, level)}.o"
-                waiting.append(pool.submit(emitted, declaration.name, bitcode, level, path))
-        _finish(waiting)
-    (output / "table.c").write_text(table(entries, of))
+        _finish([pool.submit(emitted, names, bitcode, level, output / f"{level}.o") for level in of])
+    (output / "table.c").write_text(table(list(zip(declarations, results, strict=True)), of))
 
 
 def _pool() -> Executor:

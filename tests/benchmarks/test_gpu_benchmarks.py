@@ -27,6 +27,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, Modul
         del sys.modules[name]
 
 
+@pytest.mark.slow
 def test_every_part_is_measured_kept_and_plotted(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     command = [sys.executable, "-W", "ignore", str(SCRIPTS / "run.py"), "--smoke", "--out", str(out)]

@@ -21,6 +21,7 @@ from maskwright.kernels.triton_support import INTERPRETED, dot
 KERNELS = Path(aot.__file__).parent
 
 
+@pytest.mark.slow
 def test_kernels_compile_within_their_bounds() -> None:
     """In a process of its own, since this one may interpret kernels instead; one for all, since torch takes seconds to import."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}

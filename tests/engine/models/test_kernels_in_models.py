@@ -22,6 +22,8 @@ from maskwright.sampling import SamplingParams
 from ..conftest import DEEPSEEK_ROPE, FULL, LATENT, LONG_ROPE, SIZES, SLIDING, TinyModel, run_all, save_tiny_model
 from .test_decoder import random_tokens
 
+pytestmark = pytest.mark.slow
+
 BLOCK_SIZE = 2
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 

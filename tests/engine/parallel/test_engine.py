@@ -20,6 +20,8 @@ from ..conftest import run_all, save_tiny_model
 from ..models.test_linear import FAMILIES
 from .ranks import shared_engine
 
+pytestmark = pytest.mark.slow
+
 SYSTEM = tuple(3 + place * 11 % 90 for place in range(14))
 
 

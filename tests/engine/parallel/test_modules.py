@@ -32,6 +32,8 @@ from ..models.test_transformers_models import (
 )
 from .ranks import on_all_ranks, shared_engine
 
+pytestmark = pytest.mark.slow
+
 
 def plan_of(model_type: str) -> Any:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING

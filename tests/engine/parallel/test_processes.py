@@ -33,6 +33,8 @@ from maskwright.engine.sharding.progress import Progress, Standing
 from maskwright.engine.sharding.ranks import Rank
 from maskwright.engine.verification import Difference, _difference, verify_parallel
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60  # seconds: a test that waits so long has hung
 SCHEMA = '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "maximum": 150}}, "required": ["name", "age"], "additionalProperties": false}'
 PROMPTS = ["Ada Lovelace, 36, lives in London.", "Ada Lovelace, 36, lives in Paris.", "Bob is 7."]
