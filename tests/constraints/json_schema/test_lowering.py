@@ -60,6 +60,8 @@ LEAVES: list[Any] = [
     {"type": "string", "maxLength": 3}, {"type": "integer", "minimum": 2}, {"type": "string", "minLength": 2, "maxLength": 1},
     {"type": ["null", "integer"], "maximum": 2}, {"type": "array", "items": {"type": "string"}, "minItems": 2},
     {"type": ["array", "null"], "items": {"type": "string"}}, {"properties": {"a": {"const": 1}}}, {"title": "anything"},
+    {"anyOf": [{"type": "array", "items": {"const": 1}}, {"type": "integer", "minimum": 3}]}, {"type": "string", "pattern": "^a"},
+    {"type": "string", "format": "none"}, {"oneOf": [{"type": "null"}, {"type": "string", "format": "date", "maxLength": 12}]},
     {"enum": ["b"], "type": "string"}, {"enum": ["b"], "type": "null"},
     False, {"type": "array", "items": False}, {"$ref": "#/$defs/none"},
 ]  # fmt: skip

@@ -333,9 +333,9 @@ class PlainSchemas:
         if active is None:
             return None
         kind, said = active.get("type"), _said(active)
-        if isinstance(kind, str) and (kind == "array" or kind == "object"):
+        if said & (_MORE | _LANGUAGE) or (isinstance(kind, str) and (kind == "array" or kind == "object")):
             below = _below(path, keyword, name)
-            node = self._container_inside(active, kind, said, (below, document, scope))
+            node = self._inside(schema, active, kind, said, (below, document, scope))
         else:
             self._num_scalars += 1
             if not self._num_scalars & _BETWEEN_LOOKS:
@@ -345,6 +345,47 @@ class PlainSchemas:
         if node is not None and node != FAIL and node not in self._grammar.labels:
             self._grammar.label(node, below or _below(path, keyword, name))
         return node
+
+    def _inside(self, schema: dict[str, Any], active: dict[str, Any], kind: Any, said: int, place: _Place) -> Node | None:
+        """The texts of a schema inside of another one, at a place; None where it says more than this builder knows."""
+        if kind is None and said == _MORE:
+            return self._by_type(active, place)
+        if isinstance(kind, str) and (kind == "array" or kind == "object"):
+            return self._container_inside(active, kind, said, place)
+        if not _has_language(kind, said):
+            return self._scalar(active, kind, said)
+        path, document, scope = place
+        return self._string(document.library.site(document, schema, path, scope)) if self._strings.tells_nothing(active) else None
+
+    def _by_type(self, active: dict[str, Any], place: _Place) -> Node | None:
+        """The texts of one of several schemas, each of another type; None of all others."""
+        meaningful = [keyword for keyword in active if _SAID_BY.get(keyword)]
+        if meaningful not in (["anyOf"], ["oneOf"]) or len(active[meaningful[0]]) < 2:
+            return None
+        path, document, scope = place
+        options: list[tuple[dict[str, Any], dict[str, Any], str, int]] = []
+        kinds: set[str] = set()
+        for schema in active[meaningful[0]]:
+            if not isinstance(schema, dict) or "$id" in schema or "id" in schema:
+                return None
+            own = document.library.inspection.alone(schema, document.dialect)
+            kind = None if own is None else own.get("type")
+            if own is None or not isinstance(kind, str):
+                return None
+            said = _said(own)
+            kinds.add("number" if kind == "integer" else kind)
+            if said & _MORE:
+                return None
+            options.append((schema, own, kind, said))
+        if len(kinds) < len(options):
+            return None
+        nodes: list[Node] = []
+        for i, (schema, own, kind, said) in enumerate(options):
+            node = self._inside(schema, own, kind, said, (f"{path}/{meaningful[0]}/{i}", document, scope))
+            if node is None or node == FAIL:
+                return None
+            nodes.append(node)
+        return self._grammar.alt(*nodes)
 
     def _container_inside(self, active: dict[str, Any], kind: str, said: int, place: _Place) -> Node | None:
         """The texts of an array or object that stands inside of another one; None where it says more than this builder knows."""
