@@ -37,6 +37,7 @@ from .tree import (
     assertions,
     children,
     fold,
+    is_at,
     never_at_an_end,
 )
 
@@ -63,11 +64,16 @@ class PatternLowering:
 
     def __init__(self, grammar: Grammar, unit: Unit, tree: Tree, limits: Limits) -> None:
         self.grammar, self.unit, self.tree, self._limits = grammar, unit, tree, limits
-        self._stopwatch = Stopwatch(limits, "a pattern with assertions")
         self.languages: dict[Tree, Language | None] = fold(tree, self._language)  # None: has assertions
-        asserted = assertions(tree)
-        longer = [part for part in asserted if isinstance(part, Lookbehind)]
-        self.around = Surroundings(grammar, unit, _word_of(asserted), _sets_behind(asserted), longer)
+        self._surroundings: Surroundings | None = None  # made when they are first asked for: most patterns need none
+
+    @property
+    def around(self) -> Surroundings:
+        if self._surroundings is None:
+            asserted = assertions(self.tree)
+            longer = [part for part in asserted if isinstance(part, Lookbehind)]
+            self._surroundings = Surroundings(self.grammar, self.unit, _word_of(asserted), _sets_behind(asserted), longer)
+        return self._surroundings
 
     def whole_text(self) -> Node:
         """The texts that the pattern matches from end to end."""
@@ -78,9 +84,9 @@ class PatternLowering:
 
     def any_text_with_match(self, behind: Node | None = None) -> Node:
         """The texts in which the pattern matches somewhere. behind: what may follow the match; None for any text."""
-        language = self.languages[self.tree]
-        if behind is None and language is not None and language.nullable:
-            return self.around.anything
+        anywhere = self._anywhere() if behind is None else None
+        if anywhere is not None:
+            return anywhere
         try:
             at = self._lower(self.around.same(self.around.anything if behind is None else behind))
         except AssertionInLoop:
@@ -100,6 +106,20 @@ class PatternLowering:
             self.grammar.seq(self.around.anything, self.unit(chars), at[left]) for left, chars in self.around.lefts(at)
         ]
         return self.grammar.alt(at[START], *after_more)
+
+    def _anywhere(self) -> Node | None:
+        """The texts in which a pattern matches somewhere that has no assertions but at its ends; None of any other pattern."""
+        anything, language = self.grammar.repeat(self.unit(ALL)), self.languages[self.tree]
+        if language is not None:
+            return anything if language.nullable else self.grammar.seq(anything, self.grammar.seq(language.full, anything))
+        parts = self.tree.parts if isinstance(self.tree, Concat) else (self.tree,)
+        begins, ends = is_at(parts[0], Place.START), is_at(parts[-1], Place.END)
+        between = [self.languages[part] for part in parts[int(begins) : len(parts) - int(ends)]]
+        fulls = [each.full for each in between if each is not None]
+        if len(fulls) < len(between):
+            return None
+        at = self.grammar.seq(*fulls, EMPTY if ends else anything)
+        return at if begins else self.grammar.seq(anything, at)
 
     # -- trees without assertions -----------------------------------------------------------------------------------
 
@@ -158,8 +178,9 @@ class PatternLowering:
     def _lower(self, continuation: Continuation) -> Continuation:
         """Runs the routines below on a stack of their own: patterns may nest deeper than Python calls."""
         stack, value = [self._routine(self.tree, continuation)], None
+        stopwatch = Stopwatch(self._limits, "a pattern with assertions")
         while stack:
-            self._stopwatch.check()
+            stopwatch.check()
             if len(self.grammar) > self._limits.nodes:
                 raise ConstraintLimit("a pattern with assertions", limit="nodes", value=self._limits.nodes)
             try:

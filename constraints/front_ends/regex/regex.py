@@ -134,7 +134,7 @@ def pattern_length(pattern: str, *, dialect: str, full: bool, limits: Limits | N
     low, high = tree_length(tree)
     if full:
         return low, high
-    after_end = fold(tree, _after_end)[tree]
+    after_end = None if high is None else fold(tree, _after_end)[tree]
     if high is None or after_end is None or not fold(tree, _begins_at_start)[tree]:
         return low, None
     return low, high + after_end

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...base.utf8 import ALL, Ranges, intersect, invert, normalize
 from ...grammar.expression import EMPTY, FAIL, Grammar, Node
-from .tree import Anchor, CharSet, Concat, Place, Repeat, Tree, Unit
+from .tree import CharSet, Concat, Place, Repeat, Tree, Unit, is_at
 
 Copies = tuple[Ranges, int, int | None]  # characters of a set, and how many (None: no bound)
 
@@ -38,9 +38,9 @@ class _Texts(NamedTuple):
 def row_of(tree: Tree) -> Row | None:
     """A pattern as a row; None of any other."""
     parts = _flat(tree)
-    if not parts or not _is_at(parts[0], Place.START):
+    if not parts or not is_at(parts[0], Place.START):
         return None
-    is_whole = _is_at(parts[-1], Place.END)
+    is_whole = is_at(parts[-1], Place.END)
     copies: list[Copies] = []
     for part in parts[1 : len(parts) - is_whole]:
         if isinstance(part, Repeat) and isinstance(part.body, CharSet):
@@ -128,7 +128,3 @@ def _flat(tree: Tree) -> list[Tree]:
         else:
             found.append(part)
     return found
-
-
-def _is_at(tree: Tree, place: Place) -> bool:
-    return isinstance(tree, Anchor) and tree.place is place

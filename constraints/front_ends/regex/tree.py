@@ -154,6 +154,11 @@ def assertions(tree: Tree) -> list[Tree]:
     return found
 
 
+def is_at(tree: Tree, place: Place) -> bool:
+    """Whether a tree is the anchor of a place."""
+    return isinstance(tree, Anchor) and tree.place is place
+
+
 def shared(tree: Tree) -> Tree:
     """An equal tree in which equal parts are one object, so that a fold meets each of them once."""
     known: dict[tuple[object, ...], Tree] = {}

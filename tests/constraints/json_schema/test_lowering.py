@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -56,7 +58,11 @@ LEAVES: list[Any] = [
     True, {}, {"type": "string"}, {"type": "string", "description": "x"}, {"const": 1}, {"enum": ["a", None]}, {"type": "integer"},
     {"type": "integer", "format": "int32"}, {"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m", "title": "m"}, {"type": "string", "x": 1},
     {"type": "string", "maxLength": 3}, {"type": "integer", "minimum": 2}, {"type": "string", "minLength": 2, "maxLength": 1},
-    {"type": ["null", "integer"], "maximum": 2}, {"type": "array", "items": {"type": "string"}, "minItems": 2}, {"title": "anything"}, {"enum": ["b"], "type": "string"}, {"enum": ["b"], "type": "null"},
+    {"type": ["null", "integer"], "maximum": 2}, {"type": "array", "items": {"type": "string"}, "minItems": 2},
+    {"type": ["array", "null"], "items": {"type": "string"}}, {"properties": {"a": {"const": 1}}}, {"title": "anything"},
+    {"anyOf": [{"type": "array", "items": {"const": 1}}, {"type": "integer", "minimum": 3}]}, {"type": "string", "pattern": "^a"},
+    {"type": "string", "format": "none"}, {"oneOf": [{"type": "null"}, {"type": "string", "format": "date", "maxLength": 12}]},
+    {"enum": ["b"], "type": "string"}, {"enum": ["b"], "type": "null"},
     False, {"type": "array", "items": False}, {"$ref": "#/$defs/none"},
 ]  # fmt: skip
 
@@ -82,13 +88,26 @@ def test_the_short_way_for_plain_arrays_and_objects_leads_to_the_same_place(sche
     root = {"properties": {"x": schema}, "$defs": {"n": schema, "m": {"items": other}, "none": False}}
     source = JsonSchema(root, whitespace=whitespace)
     short = _meaning(source)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("array", "object", "scalar"):
-            patch.setattr(PlainSchemas, name, lambda self, site: None)
+    with nothing_plain():
         assert _meaning(source) == short
 
 
-def _meaning(source: JsonSchema) -> object:
+@contextmanager
+def nothing_plain() -> Iterator[None]:
+    """Whatever schemas say, they are lowered the long way."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("array", "object", "scalar", "of_types"):
+            patch.setattr(PlainSchemas, name, lambda self, *arguments: None)
+        yield
+
+
+def _texts(source: JsonSchema) -> object:
+    """`_meaning` without the schemas that are named."""
+    meaning = _meaning(source)
+    return meaning if isinstance(meaning, str) else (meaning[0], meaning[2])
+
+
+def _meaning(source: JsonSchema) -> str | tuple[object, list[str], list[str]]:
     """What a source becomes, but for the numbers of nodes, how often a node was made, and which of two equal schemas is named."""
     grammar = Grammar()
     try:
@@ -107,8 +126,24 @@ def _meaning(source: JsonSchema) -> object:
             rest = tuple(grammar.unlisted_words(node)) if kind is Kind.UNLISTED else rest
             edges = [edge[:2] for edge in grammar.class_edges(node)] if kind is Kind.CLASS else []
             seen[node] = hash((kind, rest, tuple(edges), *(seen.get(part) for part in children(grammar, node))))
-    names = sorted({grammar.labels[node].replace("#/properties/x", "#/$defs/n") for node in seen if node in grammar.labels})
-    return seen[root], names, sorted(grammar.notes)
+    named = sorted({_said_at(source, grammar.labels[node]) for node in seen if node in grammar.labels})
+    return seen[root], named, sorted(grammar.notes)
+
+
+def _said_at(source: JsonSchema, path: str) -> str:
+    """What the schema at a path says: any of those that say the same may be named."""
+    schema = json.loads(source.schema)
+    for token in path.split("/")[1:]:
+        schema = schema[int(token) if isinstance(schema, list) else token]
+    return json.dumps(_without_remarks(schema), sort_keys=True)
+
+
+def _without_remarks(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return list(map(_without_remarks, schema))
+    if not isinstance(schema, dict):
+        return schema
+    return {name: _without_remarks(part) for name, part in schema.items() if name not in ("title", "description", "format", "x")}
 
 
 def test_patterns_lowered_before_are_the_same_in_another_grammar() -> None:
@@ -190,18 +225,35 @@ FEW_WORDS: list[dict[str, Any]] = [
     {"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "integer", "minimum": 3}]}, {"oneOf": [{"type": "null"}, {"const": "a"}]},
     {"oneOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}, {"type": "boolean"}]},
     {"anyOf": [{"type": "integer"}, {"type": "number"}]}, {"oneOf": [{"type": "boolean"}, {"type": "string", "enum": []}]},
+    {"type": ["array", "null"], "items": {"type": "integer"}},
+    {"type": ["object", "array"], "properties": {"a": {}}, "minItems": 1},
+    {"properties": {"a": {"const": 1}}, "required": ["a"]}, {"items": {"type": "string"}},
+    {"type": ["string", "null"], "format": "date"},
+    {"pattern": "^a+$"}, {"minimum": 3}, {"type": "array", "items": {"const": 1}, "additionalItems": False},
+    {"items": [{"const": 1}]},
+    {"type": "object", "properties": {"a": {}}, "items": {"const": 1}, "multipleOf": 2},
+    {"type": ["null", "number"], "multipleOf": 2},
+    {"type": ["object", "null"], "required": ["b"]}, {"type": ["array", "null"], "uniqueItems": False, "items": {"const": 1}},
+    {"type": ["array", "null"], "items": False}, {"type": "string", "patternProperties": {"a": {}}},
+    {"additionalItems": {"const": 1}},
+    {"anyOf": [{"type": "object", "properties": {"a": {"const": 1}}}, {"type": "null"}, {"type": "array", "minItems": 1}]},
+    {"anyOf": [{"type": "string", "pattern": "^a$"}, {"type": "integer"}]},
+    {"anyOf": [{"type": "string"}, {"type": "string", "maxLength": 1}]},
+    {"oneOf": [{"enum": ["a"], "type": "string"}, {"type": "number", "minimum": 0}]},
+    {"anyOf": [{"type": ["null", "string"]}, {"type": "array"}]},
+    {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "object"}], "description": "x"},
+    {"anyOf": [{"type": "null"}]},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("escapes", ["json", "any"])
 @pytest.mark.parametrize("schema", FEW_WORDS, ids=json.dumps)
 def test_schemas_that_say_little_are_the_nodes_of_the_long_way(schema: dict[str, Any], escapes: str) -> None:
-    """The long way is taken where another keyword stands there, even one that says nothing."""
-    limits = Limits()
-    source = JsonSchema(schema, escapes=escapes)
-    grammar = source.new_grammar(limits)
-    found = [source.lower(grammar, limits), JsonSchema({**schema, "minItems": 0}, escapes=escapes).lower(grammar, limits)]
-    assert found[0] == found[1]
+    for around in (schema, {"type": "array", "items": schema}):
+        source = JsonSchema(around, escapes=escapes)
+        short = _texts(source)
+        with nothing_plain():
+            assert _texts(source) == short
 
 
 def test_what_is_made_in_a_complete_grammar_is_right() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from decimal import Decimal
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from typing import Any, Final
 
 from ....base.errors import ConstraintError, ConstraintLimit
@@ -250,7 +250,10 @@ class Lowering:
         if not isinstance(site, Site) or len(site.active) != len(site.keywords):  # what means nothing is remarked on
             return None
         kind = site.active.get("type")
-        return self._plain_container(conj, site, kind) if kind == "object" or kind == "array" else self._plain.scalar(site)
+        if kind == "object" or kind == "array":
+            return self._plain_container(conj, site, kind)
+        scalar = self._plain.scalar(site)
+        return self._plain.of_types(site, partial(self._plain_container, conj, site)) if scalar is None else scalar
 
     def _plain_container(self, conj: Conj, site: Site, kind: str) -> Node | None:
         term: Term = (site,)

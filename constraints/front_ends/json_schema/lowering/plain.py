@@ -1,5 +1,6 @@
-"""Schemas that say little: the type of a scalar, its bounds or its length, listed scalars, `items` of an array and how many there
-are, or `properties` of an object with `required` and `additionalProperties`.
+"""Schemas that say little: one or several types, bounds of numbers, lengths of strings, listed scalars, `items` of an array and how
+many there are, or `properties` of an object with `required` and `additionalProperties`. What is said of other types than a
+schema's own does not matter.
 
 Most schemas are such. Their nodes equal those of the long way, but are made in one walk: without alternatives and shapes, and,
 where they stand inside of each other and refer to no others, without sites and conjunctions. What is malformed or admits nothing
@@ -20,7 +21,7 @@ from ...numbers.numbers import number_node
 from ..algebra.claims import Claim, Conj
 from ..algebra.numbering import Numbering
 from ..documents.document import Document, Scope, Site
-from ..documents.keyword_table import APPLICATORS, ASSERTIONS, DESCRIPTIONS
+from ..documents.keyword_table import APPLICATORS, ASSERTIONS, DESCRIPTIONS, concerning
 from ..documents.keywords import TYPES, is_anything
 from ..documents.paths import escape_token
 from ..documents.reading import count_of
@@ -43,19 +44,30 @@ _ITEMS: Final = 4
 _LENGTH: Final = 8
 _LANGUAGE: Final = 16
 _BOUNDS: Final = 32
-_COUNT: Final = 64
-_MORE: Final = 128
+_MORE_OF_NUMBERS: Final = 64
+_MORE_OF_ARRAYS: Final = 128
+_MORE_OF_OBJECTS: Final = 256
+_MORE: Final = 512
 _SAID_BY: Final[dict[str, int]] = {
     **dict.fromkeys(ASSERTIONS | APPLICATORS, _MORE),
+    **dict.fromkeys(concerning("number"), _MORE_OF_NUMBERS),
+    **dict.fromkeys(concerning("array"), _MORE_OF_ARRAYS),
+    **dict.fromkeys(concerning("object"), _MORE_OF_OBJECTS),
     "type": 0,
     **dict.fromkeys(("enum", "const"), _LISTS),
     **dict.fromkeys(("properties", "required", "additionalProperties"), _MEMBERS),
-    "items": _ITEMS,
-    **dict.fromkeys(("minItems", "maxItems"), _COUNT),
+    **dict.fromkeys(("items", "minItems", "maxItems"), _ITEMS),
+    "additionalItems": 0,  # which says nothing but beside a list of `items`
     **dict.fromkeys(("minLength", "maxLength"), _LENGTH),
     **dict.fromkeys(LANGUAGES, _LANGUAGE),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _BOUNDS),
 }
+_UNKNOWN_OF: Final = {  # by type: what is not known of its values
+    "null": _LISTS | _MORE, "boolean": _LISTS | _MORE, "string": _LISTS | _MORE,
+    **dict.fromkeys(("integer", "number"), _LISTS | _MORE | _MORE_OF_NUMBERS),
+    "array": _LISTS | _MORE | _MORE_OF_ARRAYS, "object": _LISTS | _MORE | _MORE_OF_OBJECTS,
+}  # fmt: skip
+_Place = tuple[str, Document, Scope]  # where a schema stands: its path, its document and how that was come to
 
 
 class PlainSchemas:
@@ -86,50 +98,76 @@ class PlainSchemas:
 
     def array(self, site: Site) -> Node | None:
         """The texts of an array; None where the schema says more than this builder knows."""
-        active = site.active
-        return self._array(active, site.path, site.document, site.scope) if _said(active) & ~(_ITEMS | _COUNT) == 0 else None
+        return self._container(site, "array")
 
     def object(self, site: Site) -> Node | None:
         """The texts of an object; None where the schema says more than this builder knows."""
-        active = site.active
-        return self._object(active, site.path, site.document, site.scope) if _said(active) & ~_MEMBERS == 0 else None
+        return self._container(site, "object")
+
+    def _container(self, site: Site, kind: str) -> Node | None:
+        said = _said(site.active)
+        if said & _UNKNOWN_OF[kind]:
+            return None
+        place = site.path, site.document, site.scope
+        return self._object(site.active, place) if kind == "object" else self._array(site.active, place)
 
     def scalar(self, site: Site) -> Node | None:
         """The texts of a schema whose values are scalars, or of one that says types at the most; None for all others."""
         active = site.active
+        if not isinstance(site.schema, dict):
+            return None
         kind, said = active.get("type"), _said(active)
-        if kind == "string" and said & _LANGUAGE and not said & (_LISTS | _MORE):
-            return self._string(site)
-        return self._scalar(active, kind, said) if isinstance(site.schema, dict) else None
+        return self._string(site) if _has_language(kind, said) else self._scalar(active, kind, said)
+
+    def of_types(self, site: Site, containers: Callable[[str], Node | None]) -> Node | None:
+        """The texts of a schema of several types; None where it says more than this builder knows. `containers(kind)` gives those
+        of its arrays and objects."""
+        active = site.active
+        kind, said = active.get("type"), _said(active)
+        if not isinstance(site.schema, dict) or isinstance(kind, str) or said & (_LISTS | _MORE):
+            return None
+        nodes: list[Node] = []
+        for each in _in_order(tuple(TYPES) if kind is None else tuple(kind)):
+            if _has_language(each, said):
+                node = self._string(site)
+            elif _is_container(each, said):
+                node = containers(each)
+            else:
+                node = self._of_type_said(active, each, said)
+            if node is None or node == FAIL:
+                return None
+            nodes.append(node)
+        return self._grammar.alt(*nodes)
 
     # -- scalars --------------------------------------------------------------------------------------------------------
 
     def _scalar(self, active: dict[str, Any], kind: Any, said: int) -> Node | None:
         if said == 0:
             return self._bare_node(kind)
-        if said & _MORE:
-            return None
-        if said & _LISTS:
+        if said & (_LISTS | _MORE):
             return self._listed(active, kind) if said == _LISTS else None
-        if isinstance(kind, list):
-            return self._of_types(active, _in_order(tuple(kind)), said)
+        if isinstance(kind, str):
+            return self._of_type_said(active, kind, said)
+        kinds = _in_order(tuple(TYPES) if kind is None else tuple(kind))
+        nodes: list[Node] = []
+        for each in kinds:
+            node = None if _is_container(each, said) else self._of_type_said(active, each, said)
+            if node is None or node == FAIL:
+                return None
+            nodes.append(node)
+        return self._grammar.alt(*nodes)
+
+    def _of_type_said(self, active: dict[str, Any], kind: str, said: int) -> Node | None:
+        """The texts of the values of a type, of which keywords say something, perhaps of other types."""
+        if said & _UNKNOWN_OF[kind]:
+            return None
         if kind == "string":
             if said & _LANGUAGE:
                 return None
             return self._of_length(active) if said & _LENGTH else self._bare_node(kind)
         if kind == "integer" or kind == "number":
             return self._between(active, kind) if said & _BOUNDS else self._bare_node(kind)
-        return self._bare_node(kind) if kind == "boolean" or kind == "null" else None
-
-    def _of_types(self, active: dict[str, Any], kinds: list[str], said: int) -> Node | None:
-        """The texts of the values of some types, of which keywords say something."""
-        nodes: list[Node] = []
-        for kind in kinds:
-            node = self._scalar(active, kind, said)
-            if node is None or node == FAIL:
-                return None
-            nodes.append(node)
-        return self._grammar.alt(*nodes)
+        return self._bare_node(kind)
 
     def _bare_node(self, kind: Any) -> Node:
         """All values of a type, or of some, or of all."""
@@ -203,11 +241,11 @@ class PlainSchemas:
 
     # -- arrays and objects ---------------------------------------------------------------------------------------------
 
-    def _array(self, active: dict[str, Any], path: str, document: Document, scope: Scope) -> Node | None:
+    def _array(self, active: dict[str, Any], place: _Place) -> Node | None:
         items = active.get("items", True)
         if not isinstance(items, (dict, bool)):
             return None
-        item = self._part(items, path, "items", None, document, scope)
+        item = self._part(items, place, "items", None)
         if item == FAIL:
             return None
         if "minItems" in active or "maxItems" in active:
@@ -228,7 +266,7 @@ class PlainSchemas:
         grammar.seq(whole, end)  # is not needed, but the long way makes it: so nodes have equal numbers
         return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end if low == 0 else FAIL, first))
 
-    def _object(self, active: dict[str, Any], path: str, document: Document, scope: Scope) -> Node | None:
+    def _object(self, active: dict[str, Any], place: _Place) -> Node | None:
         properties, required = active.get("properties"), active.get("required", ())
         if properties is None:
             properties = {}
@@ -237,13 +275,13 @@ class PlainSchemas:
                 return None
         values: dict[str, Node] = {}
         for name, schema in properties.items():
-            values[name] = self._part(schema, path, "properties", name, document, scope)
+            values[name] = self._part(schema, place, "properties", name)
         for name in required:
             if values[name] == FAIL:
                 return None
         additional, other = active.get("additionalProperties", True), FAIL
         if additional is not False:
-            other = self._part(additional, path, "additionalProperties", None, document, scope)
+            other = self._part(additional, place, "additionalProperties", None)
         if self._in_any_order is not None:
             return self._in_any_order(values, frozenset(required), other)
         return self._members(values, required, other)
@@ -267,13 +305,14 @@ class PlainSchemas:
 
     # -- parts ----------------------------------------------------------------------------------------------------------
 
-    def _part(self, schema: Any, path: str, keyword: str, name: str | None, document: Document, scope: Scope) -> Node:
-        """The texts of an item or member, whose schema stands under a keyword, and perhaps a name, of that at `path`."""
+    def _part(self, schema: Any, place: _Place, keyword: str, name: str | None) -> Node:
+        """The texts of an item or member, whose schema stands under a keyword, and perhaps a name, of that at `place`."""
         if is_anything(schema):
             return self._node_of(())
+        path, document, scope = place
         has_address = not isinstance(schema, dict) or "$id" in schema or "id" in schema
         if not has_address and "$ref" not in schema:
-            node = self._inline(schema, path, keyword, name, document, scope)
+            node = self._inline(schema, place, keyword, name)
             if node is not None and node != FAIL:
                 return node
         known, key = (None, None) if has_address else self._place_of(schema, document, scope)
@@ -285,24 +324,18 @@ class PlainSchemas:
                 known[key] = conj
         return self._node_of(conj)
 
-    def _inline(
-        self, schema: dict[str, Any], path: str, keyword: str, name: str | None, document: Document, scope: Scope
-    ) -> Node | None:
+    def _inline(self, schema: dict[str, Any], place: _Place, keyword: str, name: str | None) -> Node | None:
         """The texts of a part that is plain, made without a site; None of one that is not."""
+        path, document, scope = place
         if self.levels >= MAX_INLINE or self._tells_all or document.library.dropped:
             return None
         active = document.library.inspection.alone(schema, document.dialect)
         if active is None:
             return None
         kind, said = active.get("type"), _said(active)
-        if (kind == "object" or kind == "array") and not said & _MORE:
-            if said & ~(_MEMBERS if kind == "object" else _ITEMS | _COUNT) or (kind == "object" and self._in_any_order is not None):
-                return None
+        if said & (_MORE | _LANGUAGE) or (isinstance(kind, str) and (kind == "array" or kind == "object")):
             below = _below(path, keyword, name)
-            self._check(below)
-            self.levels += 1
-            node = (self._object if kind == "object" else self._array)(active, below, document, scope)
-            self.levels -= 1
+            node = self._inside(schema, active, kind, said, (below, document, scope))
         else:
             self._num_scalars += 1
             if not self._num_scalars & _BETWEEN_LOOKS:
@@ -311,6 +344,57 @@ class PlainSchemas:
             below = ""
         if node is not None and node != FAIL and node not in self._grammar.labels:
             self._grammar.label(node, below or _below(path, keyword, name))
+        return node
+
+    def _inside(self, schema: dict[str, Any], active: dict[str, Any], kind: Any, said: int, place: _Place) -> Node | None:
+        """The texts of a schema inside of another one, at a place; None where it says more than this builder knows."""
+        if kind is None and said == _MORE:
+            return self._by_type(active, place)
+        if isinstance(kind, str) and (kind == "array" or kind == "object"):
+            return self._container_inside(active, kind, said, place)
+        if not _has_language(kind, said):
+            return self._scalar(active, kind, said)
+        path, document, scope = place
+        return self._string(document.library.site(document, schema, path, scope)) if self._strings.tells_nothing(active) else None
+
+    def _by_type(self, active: dict[str, Any], place: _Place) -> Node | None:
+        """The texts of one of several schemas, each of another type; None of all others."""
+        meaningful = [keyword for keyword in active if _SAID_BY.get(keyword)]
+        if meaningful not in (["anyOf"], ["oneOf"]) or len(active[meaningful[0]]) < 2:
+            return None
+        path, document, scope = place
+        options: list[tuple[dict[str, Any], dict[str, Any], str, int]] = []
+        kinds: set[str] = set()
+        for schema in active[meaningful[0]]:
+            if not isinstance(schema, dict) or "$id" in schema or "id" in schema:
+                return None
+            own = document.library.inspection.alone(schema, document.dialect)
+            kind = None if own is None else own.get("type")
+            if own is None or not isinstance(kind, str):
+                return None
+            said = _said(own)
+            kinds.add("number" if kind == "integer" else kind)
+            if said & _MORE:
+                return None
+            options.append((schema, own, kind, said))
+        if len(kinds) < len(options):
+            return None
+        nodes: list[Node] = []
+        for i, (schema, own, kind, said) in enumerate(options):
+            node = self._inside(schema, own, kind, said, (f"{path}/{meaningful[0]}/{i}", document, scope))
+            if node is None or node == FAIL:
+                return None
+            nodes.append(node)
+        return self._grammar.alt(*nodes)
+
+    def _container_inside(self, active: dict[str, Any], kind: str, said: int, place: _Place) -> Node | None:
+        """The texts of an array or object that stands inside of another one; None where it says more than this builder knows."""
+        if said & _UNKNOWN_OF[kind] or (kind == "object" and self._in_any_order is not None):
+            return None
+        self._check(place[0])
+        self.levels += 1
+        node = self._object(active, place) if kind == "object" else self._array(active, place)
+        self.levels -= 1
         return node
 
     def _place_of(self, schema: dict[str, Any], document: Document, scope: Scope) -> tuple[dict[Any, Conj] | None, Any]:
@@ -332,6 +416,18 @@ def _said(active: dict[str, Any]) -> int:
     for keyword in active:
         said |= _SAID_BY.get(keyword, 0)
     return said
+
+
+def _has_language(kind: Any, said: int) -> bool:
+    """Whether the strings of a type are those of some languages."""
+    return isinstance(kind, str) and kind == "string" and said & (_LANGUAGE | _LISTS | _MORE) == _LANGUAGE
+
+
+def _is_container(kind: str, said: int) -> bool:
+    """Whether something is said of the arrays or objects of a type."""
+    if kind == "array":
+        return said & (_ITEMS | _MORE_OF_ARRAYS) != 0
+    return kind == "object" and said & (_MEMBERS | _MORE_OF_OBJECTS) != 0
 
 
 def _is_short(value: Any) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
+from typing import Any
 
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ....base.utf8 import MAX_CODE_POINT, Ranges
@@ -98,6 +99,11 @@ class Strings:
         """Whether a format leaves out strings that are valid for its definition."""
         names = (site.keywords["format"] for keyword, site in shape.languages if keyword == "format")
         return self._assert_formats and any(name in FORMATS and FORMATS[name].wider for name in names)
+
+    def tells_nothing(self, keywords: Mapping[str, Any]) -> bool:
+        """Whether there is no remark about the place of a schema that has some keywords."""
+        name = keywords.get("format")
+        return name is None or (self._assert_formats and name in FORMATS)
 
     def _parts(self, shape: StringShape) -> list[Body]:
         wanted = (LANGUAGES[keyword].body(self, site) for keyword, site in shape.languages)
