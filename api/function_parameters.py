@@ -103,7 +103,7 @@ def behind_partials(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _called(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a call of `function` calls: of an object its `__call__`, static or not. (`inspect` takes its first parameter for `self`.)"""
+    """What a call of `function` calls: of an object its `__call__`, static or not, where `inspect` always leaves out a `self`."""
     if isinstance(function, functools.partial):
         return functools.partial(_called(function.func), *function.args, **function.keywords)
     says_itself = hasattr(function, "__signature__") or hasattr(function, "__wrapped__")
