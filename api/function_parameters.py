@@ -86,7 +86,7 @@ def parameters_of(function: Callable[..., Any], name: str) -> FunctionParameters
     Raises `UsageError` naming the parameter that cannot be described.
     """
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(_called(function))
     except (ValueError, TypeError):
         raise UsageError(f'tool "{name}": Python knows no signature of it; wrap it in a function') from None
     settled = function.keywords if isinstance(function, functools.partial) else {}
@@ -100,6 +100,17 @@ def behind_partials(function: Callable[..., Any]) -> Callable[..., Any]:
     while isinstance(function, functools.partial):
         function = function.func
     return function
+
+
+def _called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a call of `function` calls: of an object its `__call__`, static or not, where `inspect` always leaves out a `self`."""
+    if isinstance(function, functools.partial):
+        return functools.partial(_called(function.func), *function.args, **function.keywords)
+    says_itself = hasattr(function, "__signature__") or hasattr(function, "__wrapped__")
+    if says_itself or inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    found = inspect.getattr_static(type(function), "__call__")
+    return found.__get__(function, type(function)) if hasattr(type(found), "__get__") else found  # type: ignore[no-any-return]
 
 
 def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> FunctionParameter | None:
@@ -149,7 +160,7 @@ def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
     if inspect.isclass(function):
         return dict(vars(sys.modules[function.__module__]))
     routine = function if inspect.isroutine(function) else type(function).__call__
-    return dict(getattr(inspect.unwrap(routine), "__globals__", {}))
+    return dict(getattr(inspect.unwrap(behind_partials(routine)), "__globals__", {}))
 
 
 def _with_shared_definitions(parameter: FunctionParameter, shared: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from answer_engines import FREE, OTHERS, PARTICLES, SETTINGS, Answer, Decoding, Engines
 from bfcl_tasks import SETS, bfcl
 from free_replies import Read, read_reply
-from result_files import require, result_file
+from result_files import require, result_file, there
 from rich.console import Console
 from rich.table import Table
 
@@ -193,7 +193,7 @@ def _cells(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="a folder or a GGUF file, with a chat template")
-    parser.add_argument("--bfcl", type=Path, help="the wheel bfcl-eval, or a folder in which it was unpacked")
+    parser.add_argument("--bfcl", type=there, help="the wheel bfcl-eval, or a folder in which it was unpacked")
     parser.add_argument("--count", type=int, default=200, help="tasks of each set")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds are drawn with, beside greedy")
     parser.add_argument("--temperature", type=float, default=0.7, help="of the draws")
@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
     parser.add_argument("--out", type=result_file, metavar="FILE.json", help="results; those that are there already are kept")
-    parser.add_argument("--merge", nargs="+", type=Path, default=(), metavar="FILE.json", help="take pieces of other runs first")
+    parser.add_argument("--merge", nargs="+", type=there, default=(), metavar="FILE.json", help="take pieces of other runs first")
     arguments = parser.parse_args()
     require([module for setting in arguments.settings for module in NEEDS.get(setting, ())], option="--settings")
     pieces = Pieces(arguments.out, Path(arguments.model).name, arguments.note)

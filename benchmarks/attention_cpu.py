@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the package does
 
 import torch
 from cpu import environment
-from result_files import result_file
+from result_files import count, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -71,20 +71,28 @@ def measured(cache: KVCache, heads: int, tokens: int) -> dict[str, float]:
     return {name: size / statistics.median(of) for name, of in times.items()}
 
 
+def shape_of(text: str) -> tuple[int, int, int]:
+    """An argument's value: heads of queries, heads of keys and the width of one."""
+    found = tuple(map(count, text.split("x")))
+    if len(found) != 3 or found[0] % found[1]:
+        raise argparse.ArgumentTypeError(f"{text}: three numbers with an x between them, heads that can share those of keys")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", nargs="+", default=["9x3x64", "16x8x128", "32x8x128"], metavar="HxKxD")
+    parser.add_argument("--shapes", nargs="+", type=shape_of, default=[(9, 3, 64), (16, 8, 128), (32, 8, 128)], metavar="HxKxD")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=["bf16", "fp8"])
-    parser.add_argument("--tokens", type=int, default=8192, help="of context, a multiple of 16")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--tokens", type=count, default=8192, help="of context, a multiple of 16")
+    parser.add_argument("--threads", nargs="+", type=count, default=[1, 2])
     parser.add_argument("--out", type=result_file, metavar="FILE.json")
     options = parser.parse_args()
     if not cpu.is_available():
         raise SystemExit("error: no compiled attention here: this needs a C compiler, and a processor with AVX2 or DotProd")
     results: dict[str, dict[str, float]] = {}
     table = Table("heads x of keys x width", "type", "threads", "read", "attention", "attention / read")
-    for shape in options.shapes:
-        heads, kv_heads, width = map(int, shape.split("x"))
+    for heads, kv_heads, width in options.shapes:
+        shape = f"{heads}x{kv_heads}x{width}"
         for name in options.types:
             cache = cache_of(TYPES[name], kv_heads, width, options.tokens)
             for threads in options.threads:

@@ -22,7 +22,6 @@ import platform
 import time
 from collections.abc import Iterator
 from importlib import metadata
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from masks import read_cases
 from numpy.typing import NDArray
-from result_files import require_engines, result_file
+from result_files import require_engines, result_file, there
 
 BATCHES, DRAFTS, STEPS = (1, 64, 256), 3, 400
 END = "<|end of the benchmark's texts|>"
@@ -172,7 +171,7 @@ def measured(made: dict[str, Any], requests: list[Request], ends: set[int]) -> I
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", required=True)
-    parser.add_argument("--schemas", type=Path, required=True)
+    parser.add_argument("--schemas", type=there, required=True)
     parser.add_argument("--count", type=int, default=max(BATCHES), help="different schemas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=result_file)

@@ -191,6 +191,8 @@ class Simulation:
 
     def _route(self, now: float, request: Simulated) -> None:
         self._now = now
+        if not self._up:
+            raise SystemExit("error: every replica has failed, and none is back: more --replicas, or fewer --failures")
         policy, loads = self._policies[request.ingress], self._loads[request.ingress]
         name = policy.rank(request.key, loads.__getitem__)[0]
         policy.routed(request.key, name)

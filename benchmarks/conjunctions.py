@@ -14,12 +14,11 @@ import json
 import random
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from random_walks import one_of
-from result_files import optional
+from result_files import optional, there
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
@@ -35,7 +34,7 @@ FORMATS = ["email", "date", "date-time", "uri", "hostname", "ipv4", "ipv6", "uui
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--tokenizer", type=there, required=True)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--walks", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from result_files import errors_as_messages
+from result_files import count, errors_as_messages
 from rich.console import Console
 from rich.table import Table
 
@@ -67,9 +67,9 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8, 32, 64])
-    parser.add_argument("--prompt-length", type=int, default=80, help="tokens")
-    parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--batch", type=count, nargs="+", default=[1, 8, 32, 64])
+    parser.add_argument("--prompt-length", type=count, default=80, help="tokens")
+    parser.add_argument("--max-tokens", type=count, default=128)
     arguments = parser.parse_args()
 
     config = EngineConfig(

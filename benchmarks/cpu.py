@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from result_files import require_engines, result_file
+from result_files import require_engines, result_file, there
 from rich.console import Console
 from rich.table import Table
 
@@ -349,7 +349,7 @@ def show(results: dict[str, dict[str, dict[str, float]]], columns: tuple[str, ..
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("model", type=there, nargs="?")
     parser.add_argument("--types", nargs="*", default=[], help="other blocks of MODEL to measure")
     parser.add_argument("--shape", nargs="*", default=[], choices=["BF16", *HALVES], help="random weights of Qwen3-0.6B's shape")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from lengths import Setup, main, parser
+from result_files import count
 
 
 def prepare(setup: Setup, length: int) -> Callable[[], object]:
@@ -21,6 +22,6 @@ def prepare(setup: Setup, length: int) -> Callable[[], object]:
 
 if __name__ == "__main__":
     options = parser(__doc__, [128, 256, 512, 1024, 2048, 4096, 8192])
-    options.add_argument("--batch", type=int, default=8, help="sequences")
+    options.add_argument("--batch", type=count, default=8, help="sequences")
     arguments = options.parse_args()
     main(arguments, f"one decode step, batch {arguments.batch}", prepare)

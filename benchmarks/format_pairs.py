@@ -16,11 +16,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 from conjunctions import walk
-from result_files import result_file
+from result_files import result_file, there
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
@@ -35,7 +34,7 @@ LENGTHS = [{"minLength": 12}, {"maxLength": 40}, {"minLength": 30, "maxLength": 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--tokenizer", type=there, required=True)
     parser.add_argument("--walks", type=int, default=10)
     parser.add_argument("--only", default="", help="pairs with this in their names")
     parser.add_argument("--compile", type=float, default=1000.0, help="milliseconds beyond which a compile is printed")

@@ -17,12 +17,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import lark
 from acceptors import BYTES, EOS
-from result_files import result_file
+from result_files import result_file, there
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -259,7 +258,7 @@ def print_excluded(console: Console, cases: Sequence[Case]) -> list[Case]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
-        "--cases", type=Path, required=True, help="JSON lines: kind, grammar, expect, accept, reject, ..."
+        "--cases", type=there, required=True, help="JSON lines: kind, grammar, expect, accept, reject, ..."
     )
     parser.add_argument("--kinds", nargs="+", default=["gbnf", "ebnf", "lark", "regex"])
     parser.add_argument("--jobs", type=int, default=2, help="processes")

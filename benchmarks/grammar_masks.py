@@ -21,7 +21,7 @@ from typing import Any
 
 from engines import load_tokenizer
 from masks import CURVE, machine, measure, print_table, summarise
-from result_files import require_engines, result_file
+from result_files import require_engines, result_file, there
 
 FOLDER = Path(__file__).with_name("grammars")
 LANGUAGES = {"json": "JSON", "sql": "SQL", "c": "C", "python": "Python"}
@@ -42,7 +42,7 @@ def read_case(language: str, encode: Callable[[str], list[int]]) -> dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
     parser.add_argument("--languages", nargs="+", default=list(LANGUAGES), choices=list(LANGUAGES))
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--rounds", type=int, default=5, help="compiles of every grammar")

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import torch
 from random_weights import random_weights
-from result_files import can_plot, pyplot, result_file
+from result_files import can_plot, count, pyplot, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -108,15 +108,24 @@ def parser(description: str | None, lengths: list[int]) -> argparse.ArgumentPars
     """The options of both benchmarks."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--shape", choices=SHAPES, default="small")
-    options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options.add_argument("--device", type=device, default="cuda" if torch.cuda.is_available() else "cpu")
     options.add_argument("--dtype", choices=DTYPES, default="bfloat16" if torch.cuda.is_available() else "float32")
-    options.add_argument("--lengths", type=int, nargs="+", default=lengths, help="tokens")
-    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--lengths", type=count, nargs="+", default=lengths, help="tokens")
+    options.add_argument("--repeats", type=count, default=3)
     options.add_argument("--variants", nargs="+", default=NAMES, choices=NAMES)
     options.add_argument("--profile", type=Path, help="write a trace of torch.profiler for each variant below this folder")
     options.add_argument("--out", type=result_file, help="results as JSON; the plot goes beside it, as .svg")
     options.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return options
+
+
+def device(text: str) -> str:
+    """An argument's value: a device on which PyTorch computes."""
+    try:
+        torch.zeros(1, device=text)
+    except (RuntimeError, AssertionError) as error:  # a build for CPUs asserts
+        raise argparse.ArgumentTypeError(f"{text} cannot be used: {str(error).splitlines()[0]}") from None
+    return text
 
 
 def main(options: argparse.Namespace, title: str, measure: Callable[[Setup, int], Callable[[], object]]) -> None:
@@ -146,7 +155,9 @@ def main(options: argparse.Namespace, title: str, measure: Callable[[Setup, int]
 def _in_a_process(name: str) -> list[dict[str, float]]:
     command = [sys.executable, *sys.argv, "--worker", "--variants", name]
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
+    if done.returncode:  # it has said why
+        raise SystemExit(f"error: the process that measures {name} ended with {done.returncode}")
     points: list[dict[str, float]] = json.loads(done.stdout)
     return points
 

@@ -159,4 +159,6 @@ def _value(text: str) -> Any:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or not sys.argv[1].isdigit() or not all("=" in pair for pair in sys.argv[2:]):
+        raise SystemExit(__doc__)
     _serve(int(sys.argv[1]), {name: _value(value) for name, value in (pair.split("=", 1) for pair in sys.argv[2:])})

@@ -19,12 +19,11 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from engines import ENGINES, load_tokenizer
-from result_files import optional
+from result_files import optional, there
 
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 from maskwright.constraints.runtime.mask_batches import make_masks
@@ -152,7 +151,7 @@ def batches(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
     parser.add_argument("--count", type=int, default=1000, help="different schemas")
     parser.add_argument("--kept", type=int, default=200, help="of them that stay alive")
     parser.add_argument("--shared", action="store_true", help="all schemas have the same definitions")

@@ -22,10 +22,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from result_files import there
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSchema, Vocabulary
-from maskwright.constraints.automaton.tables import DEAD, INFINITE
+from maskwright.constraints.automaton.tables import DEAD
+from maskwright.constraints.base.kinds import INFINITE
 from maskwright.constraints.masks.trie_walk import end_states
 from maskwright.constraints.runtime.constraint import State
 from maskwright.constraints.vocabulary.char_class_tables import SubTrie
@@ -153,8 +155,8 @@ def read_cases(path: Path) -> list[dict[str, Any]]:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--schemas", type=Path, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
-    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--schemas", type=there, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
+    parser.add_argument("--tokenizer", type=there, required=True)
     parser.add_argument("--sample", type=int, default=100)
     parser.add_argument("--positions", type=int, default=12, help="of each instance, and of the walk")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after these")
@@ -164,3 +166,4 @@ def parse_arguments() -> argparse.Namespace:
 
 if __name__ == "__main__":
     main()
+

@@ -181,4 +181,6 @@ def _write(out: TextIO, value: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        raise SystemExit(__doc__)
     main()

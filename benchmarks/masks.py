@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 from engines import ENGINES, load_tokenizer, percentiles
-from result_files import require_engines, result_file
+from result_files import require_engines, result_file, there
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -235,8 +235,8 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True, help="folder with a tokenizer.json")
-    parser.add_argument("--schemas", type=Path, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
+    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--schemas", type=there, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
     parser.add_argument("--count", type=int, default=200, help="schemas in the sample")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engines", nargs="+", default=DEFAULT, choices=list(ENGINES))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
-from result_files import pyplot
+from result_files import pyplot, there
 
 plt = pyplot()
 
@@ -86,7 +85,7 @@ def plot_coverage(results: dict[str, Any]) -> plt.Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("results", type=Path, help="what `masks.py --out` wrote")
+    parser.add_argument("results", type=there, help="what `masks.py --out` wrote")
     path = parser.parse_args().results
     results = json.loads(path.read_text())
     plots = {"latency": plot_languages} if "languages" in results else {"latency": plot_latency, "coverage": plot_coverage}

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
-from result_files import pyplot
+from result_files import pyplot, there
 
 plt = pyplot()
 
@@ -44,7 +43,7 @@ def plot(results: dict[str, Any]) -> plt.Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("results", type=Path, help="what `schema_coverage.py --output` wrote")
+    parser.add_argument("results", type=there, help="what `schema_coverage.py --output` wrote")
     path = parser.parse_args().results
     plot(json.loads(path.read_text())).savefig(path.with_suffix(".svg"), metadata={"Date": None})
 

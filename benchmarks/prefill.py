@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from lengths import Setup, main, parser
+from result_files import count
 
 
 def prefill(setup: Setup, length: int, chunk: int | None) -> None:
@@ -25,6 +26,6 @@ def prepare(chunk: int | None, setup: Setup, length: int) -> Callable[[], object
 
 if __name__ == "__main__":
     options = parser(__doc__, [128, 256, 512, 1024, 2048, 4096])
-    options.add_argument("--chunk", type=int, help="tokens per step; all at once unless given")
+    options.add_argument("--chunk", type=count, help="tokens per step; all at once unless given")
     arguments = options.parse_args()
     main(arguments, "prefill of one prompt", partial(prepare, arguments.chunk))

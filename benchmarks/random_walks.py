@@ -33,7 +33,7 @@ from jsonschema_specifications import REGISTRY
 from numpy.typing import NDArray
 from referencing import Resource
 from referencing.jsonschema import DRAFT202012
-from result_files import optional, result_file
+from result_files import optional, result_file, there
 from schema_coverage import Case, read_remotes, read_schemas, read_suite
 from transformers import AutoTokenizer
 from workers import TimeUp
@@ -221,8 +221,8 @@ def _stop(*unused: object) -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--schemas", type=Path, help="JSON lines in the form of MaskBench, .xz allowed")
-    parser.add_argument("--suite", type=Path, help="folder of the official JSON-Schema-Test-Suite")
+    parser.add_argument("--schemas", type=there, help="JSON lines in the form of MaskBench, .xz allowed")
+    parser.add_argument("--suite", type=there, help="folder of the official JSON-Schema-Test-Suite")
     parser.add_argument("--tokenizers", type=Path, nargs="+", required=True, help="folders that transformers can load")
     parser.add_argument("--walks", type=Path, required=True, help="JSON lines that are read, then added to")
     parser.add_argument("--output", type=result_file, help="write the counts and failures here as JSON")

@@ -27,9 +27,32 @@ def result_file(text: str) -> Path:
     return path
 
 
+def count(text: str) -> int:
+    """An argument's value: a positive integer."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text} is no positive integer")
+    return int(text)
+
+
+def there(text: str) -> Path:
+    """An argument's value: a file or folder that is there."""
+    if not Path(text).exists():
+        raise ArgumentTypeError(f"there is no {text}")
+    return Path(text)
+
+
+def has_matplotlib() -> bool:
+    """Whether matplotlib can be imported: one that was built for another NumPy is there, and cannot."""
+    try:
+        import_module("matplotlib.pyplot")
+    except ImportError:
+        return False
+    return True
+
+
 def can_plot() -> bool:
     """Whether plots can be drawn. Says so before the runs if they cannot; the figures are written all the same."""
-    if find_spec("matplotlib") is None:
+    if not has_matplotlib():
         print(f"no plot will be drawn: {NEED_MATPLOTLIB}", file=sys.stderr)
         return False
     return True
@@ -37,7 +60,7 @@ def can_plot() -> bool:
 
 def pyplot() -> Any:
     """`matplotlib.pyplot`, which writes SVG. Ends the program with a message where it is not installed."""
-    if find_spec("matplotlib") is None:
+    if not has_matplotlib():
         raise SystemExit(NEED_MATPLOTLIB)
     import matplotlib
 

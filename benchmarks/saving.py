@@ -18,6 +18,7 @@ from typing import Any
 
 from engines import load_tokenizer
 from masks import read_cases
+from result_files import there
 from rich.console import Console
 from rich.table import Table
 
@@ -53,8 +54,8 @@ def walk(constraint: Constraint, texts: list[list[int]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True, help="folder with a tokenizer.json")
-    parser.add_argument("--schemas", type=Path, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
+    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--schemas", type=there, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
     parser.add_argument("--count", type=int, default=5, help="schemas, the largest first")
     arguments = parser.parse_args()
     warm_up()
@@ -93,3 +94,4 @@ def measured(case: dict[str, Any], compiler: Compiler) -> list[str] | None:
 
 if __name__ == "__main__":
     main()
+

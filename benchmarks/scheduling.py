@@ -24,13 +24,12 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import cluster_simulation as cluster
 import numpy as np
 import step_calibration as calibration
-from result_files import result_file
+from result_files import result_file, there
 from rich.console import Console
 from rich.table import Table
 
@@ -82,6 +81,7 @@ class Simulated:
     num_needed: int = 0
     num_draftable: int = 0
     cache_key: str | None = None
+    reads_all: bool = False
 
     @property
     def num_tokens(self) -> int:
@@ -238,8 +238,9 @@ class Replay:
 
 
 def quantiles(values: list[float]) -> dict[str, float]:
+    """Of no values: not a number, as in a trace without users of a kind."""
     shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    return {name: round(float(np.quantile(values, share)), 3) for name, share in shares.items()}
+    return {name: round(float(np.quantile(values or [math.nan], share)), 3) for name, share in shares.items()}
 
 
 def results(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -262,7 +263,7 @@ def main() -> None:
     for name, kind in CLUSTER_OPTIONS.items():
         parser.add_argument(f"--{name}", type=kind, help="with --cluster")
     parser.add_argument("--policies", nargs="+", default=list(cluster.POLICIES), choices=list(cluster.POLICIES))
-    parser.add_argument("--calibration", type=Path, help="what --calibrate has written")
+    parser.add_argument("--calibration", type=there, help="what --calibrate has written")
     parser.add_argument("--calibrate", metavar="MODEL")
     parser.add_argument("--out", type=result_file)
     arguments = parser.parse_args()

@@ -27,7 +27,7 @@ from typing import Any
 
 from acceptors import ACCEPTORS, Acceptor, Accepts, Declined, Question
 from engines import percentiles
-from result_files import require_engines, result_file
+from result_files import require_engines, result_file, there
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -368,8 +368,8 @@ def report(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--suite", type=Path, help="folder of the official JSON-Schema-Test-Suite")
-    parser.add_argument("--schemas", type=Path, help="JSON lines in the form of MaskBench, .xz allowed")
+    parser.add_argument("--suite", type=there, help="folder of the official JSON-Schema-Test-Suite")
+    parser.add_argument("--schemas", type=there, help="JSON lines in the form of MaskBench, .xz allowed")
     parser.add_argument("--drafts", nargs="+", default=list(DRAFTS), choices=list(DRAFTS))
     parser.add_argument("--files", nargs="+", default=[], help="only these files of the suite, such as ref dynamicRef")
     parser.add_argument(

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from load_client import Reply, ask, server, stream
-from result_files import can_plot, pyplot, result_file
+from result_files import can_plot, pyplot, result_file, there
 from rich.console import Console
 from rich.table import Table
 
@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
     parser.add_argument("--out", type=result_file, default=Path(__file__).parent / "results" / f"serve-{date.today()}.json")
-    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--plot", type=there)
     options = parser.parse_args()
     if options.plot is not None:
         plot(json.loads(options.plot.read_text()), options.plot.with_suffix(".svg"))

@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from result_files import result_file
+from result_files import errors_as_messages, result_file, there
 from rich.console import Console
 from rich.table import Table
 
@@ -116,7 +116,7 @@ def in_process(path: Path, threads: int, what: str, products: str = "auto") -> A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
+    parser.add_argument("model", type=there)
     parser.add_argument("--types", nargs="+", default=["F16", "Q8_0", "Q5_1", "Q4_1", "Q4_0"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--products", default="auto", help="of this engine: see docs/weights.md")
@@ -130,7 +130,8 @@ def main() -> None:
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.types:
-            results[kind] = compared(options.model, kind, Path(folder), options.threads, options.products)
+            with errors_as_messages():
+                results[kind] = compared(options.model, kind, Path(folder), options.threads, options.products)
     show(results)
     if options.out is not None:
         content = {"model": options.model.name, "threads": options.threads, "types": results}

@@ -47,7 +47,9 @@ def is_terminal() -> bool:
 
 def read_schema(name: str) -> Any:
     """The text of a JSON Schema, from `file.json` or as it is, or a type from `module:Class` or `file.py:Class`."""
-    is_written = name.lstrip().startswith("{")
+    if not name.strip():
+        raise UsageError("--schema: it is empty; give a file, a schema or MODULE:CLASS")
+    is_written = name.lstrip().startswith(("{", "[")) or name.strip() in ("true", "false")
     if ":" in name and not name.endswith(".json") and not is_written:
         return named_object(name, "--schema")
     text = name if is_written else read_text(Path(name), "--schema")

@@ -24,7 +24,7 @@ MAX_PATHS = 3  # shown of one keyword, without --all
 
 
 def check(
-    file: Annotated[str, typer.Argument(metavar="FILE.json|MODULE:CLASS", help="A JSON Schema, or a type.")],
+    file: Annotated[str, typer.Argument(metavar="FILE.json|{...}|MODULE:CLASS", help="A JSON Schema, or a type.")],
     property_order: Annotated[str, typer.Option(help="declared or any.")] = "declared",
     formats: Annotated[str, typer.Option(help="assert or annotation.")] = "assert",
     draft: Annotated[str | None, typer.Option(help="4, 6, 7, 2019-09 or 2020-12; else what $schema says.")] = None,
@@ -63,7 +63,9 @@ def command() -> Any:
 
 
 def _schema(name: str) -> Any:
-    """The text of a file, or a type."""
+    """The text of a file, or a schema as it is, or a type."""
+    if name.lstrip().startswith("{"):
+        return name
     if ":" in name and not name.endswith(".json"):
         return named_object(name, "FILE")
     return read_text(Path(name), "FILE")

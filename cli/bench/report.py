@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,10 @@ def _cell(figure: str, case: Case, before: Case | None) -> Text:
 
 def require_matplotlib() -> None:
     """Raises UsageError before anything is measured where there can be no plot."""
-    if find_spec("matplotlib") is None:
-        raise UsageError("--plot needs matplotlib, which is not installed; pip install matplotlib")
+    try:
+        import_module("matplotlib.pyplot")  # one that was built for another NumPy is found, and cannot be imported
+    except ImportError:
+        raise UsageError("--plot needs matplotlib, which is not installed; pip install matplotlib") from None
 
 
 def plot(run: Run, path: Path, before: Run | None = None) -> None:

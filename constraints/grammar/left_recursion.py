@@ -23,9 +23,9 @@ from ..base.errors import ConstraintLimit
 from .components import components, is_recursive
 from .emptiness import shows_empty
 from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
-from .recursion import first_calls, reachable
+from .recursion import BETWEEN_LOOKS, first_calls, reachable
 from .source import Limits
-from .stopwatch import Stopwatch
+from .stopwatch import Stopwatch, look
 
 
 def without_left_recursion(grammar: Grammar, root: Node, limits: Limits) -> None:
@@ -47,6 +47,8 @@ def nullable_nodes(grammar: Grammar) -> list[bool]:
     while changed:
         changed = False
         for node in map(Node, range(len(grammar))):
+            if node & BETWEEN_LOOKS == 0:
+                look()
             if not empty[node] and _contains_empty(grammar, node, empty):
                 empty[node] = changed = True
     return empty

@@ -4,11 +4,15 @@ first."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .expression import EMPTY, Grammar, Kind, Node
+from .stopwatch import look
+
+BETWEEN_LOOKS: Final = (1 << 10) - 1  # nodes, of one less than a power of two: who walks all of them looks at the clock
 
 # As numbers: many nodes are asked.
 _LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))
@@ -52,6 +56,8 @@ def reachable(grammar: Grammar, root: Node, known: Set[Node] = frozenset()) -> I
     seen, work = {root}, [root]
     while work:
         node = work.pop()
+        if len(seen) - len(work) & BETWEEN_LOOKS == 0:
+            look()
         yield node
         fresh = [child for child in children(grammar, node) if child not in seen and child not in known]
         seen.update(fresh)
@@ -99,6 +105,8 @@ def nodes_with_calls(grammar: Grammar) -> list[bool]:
     """[nodes] whether a call is below a node that may be taken apart."""
     found: list[bool] = []
     for node in map(Node, range(len(grammar))):
+        if node & BETWEEN_LOOKS == 0:
+            look()
         found.append(grammar.kind(node) is Kind.CALL or any(found[part] for part in open_parts(grammar, node)))
     return found
 
@@ -107,8 +115,11 @@ def rewrite_below(
     root: Node, parts: Callable[[Node], list[Node]], rebuilt: Callable[[Node], Node], done: dict[Node, Node]
 ) -> Node:
     """What becomes of `root` when all below it is rewritten, parts first. done: what has become of nodes so far."""
-    work = [root]
+    work, steps = [root], 0
     while work:
+        steps += 1
+        if steps & BETWEEN_LOOKS == 0:
+            look()
         node = work[-1]
         missing = [part for part in parts(node) if part not in done]
         if missing:

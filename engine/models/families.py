@@ -49,6 +49,8 @@ _REQUIRED = (
     "num_attention_heads",
     "max_position_embeddings",
 )
+_COUNTS = ("num_key_value_heads", "head_dim")  # none and 0: as follows from the others
+_MOST, _MOST_LAYERS = 2**24, 2**12  # beyond them, what is reckoned of a model before its weights are read fills the memory
 _ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
@@ -116,6 +118,15 @@ def _check(config: Config) -> None:
     for name in _REQUIRED:
         if not isinstance(config.get(name), int) or config[name] < 1:
             raise UnsupportedModel(f'config.json: "{name}" must be a positive integer, got {config.get(name)!r}')
+    for name in _COUNTS:
+        if config.get(name) and (type(config[name]) is not int or config[name] < 1):
+            raise UnsupportedModel(f'config.json: "{name}" must be a positive integer, got {config[name]!r:.60}')
+    for name in (*_REQUIRED[:-1], *_COUNTS):
+        if (config.get(name) or 0) > (_MOST_LAYERS if name == "num_hidden_layers" else _MOST):
+            raise UnsupportedModel(f'config.json: "{name}" is {config[name]}, more than any model has')
+    epsilon = config.get("rms_norm_eps", 0.0)
+    if type(epsilon) not in (int, float) or not 0 <= epsilon < 1:
+        raise UnsupportedModel(f'config.json: "rms_norm_eps" must be a number from 0 to 1, got {epsilon!r:.60}')
     if config.get("use_bidirectional_attention"):
         raise UnsupportedModel("config.json: use_bidirectional_attention is for encoders, which generate nothing")
 

@@ -39,6 +39,8 @@ def shard_paths(folder: Path) -> list[Path]:
         names = read_json(index).get("weight_map")
         if not isinstance(names, dict) or not names:
             raise ModelFolderError(f'{index}: no "weight_map" in it')
+        if not all(isinstance(name, str) for name in names.values()):
+            raise ModelFolderError(f'{index}: "weight_map" gives the file of each tensor by its name')
         paths = [folder / name for name in sorted(set(names.values()))]
     else:
         paths = [folder / SINGLE_FILE]

@@ -53,7 +53,10 @@ def rope_spec(config: Mapping[str, Any], head_dim: int, given: Mapping[str, Any]
     Raises UnsupportedModel naming the rope type, the parameter that a scaling needs and does not get, an odd number of
     dimensions, or a number that is out of range.
     """
-    parameters = dict(given or config.get("rope_parameters") or config.get("rope_scaling") or {})
+    told = given or config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(told, Mapping):
+        raise UnsupportedModel(f"config.json: how positions turn is an object (rope_parameters, rope_scaling), not {told!r:.60}")
+    parameters = dict(told)
     kind = parameters.pop("rope_type", None) or parameters.pop("type", None) or "default"
     kind = _SPELLINGS.get(kind, kind)
     parameters.pop("type", None)

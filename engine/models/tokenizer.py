@@ -52,7 +52,15 @@ class Tokenizer:
         return self._backend.eos_token or ""
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
-        """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text."""
+        """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text.
+
+        Raises `RequestError` for a text with half of a surrogate pair, as Python reads bytes of a terminal that are no UTF-8.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = f"U+{ord(text[error.start]):04X}"
+            raise RequestError(f"the prompt is not Unicode: {half} in it is half of a surrogate pair").about("prompt") from None
         quiet = {"verbose": False}  # about length: admission judges that by the engine's own limit
         return tuple(self._backend.encode(text, add_special_tokens=add_special_tokens, **quiet))
 

@@ -35,6 +35,9 @@ def chat(**more: Any) -> Callable[[LLM], object]:
 CASES: list[tuple[Callable[[LLM], object], str]] = [
     (lambda llm: llm.generate(None), "a prompt is a str, not NoneType"),  # type: ignore[arg-type]
     (lambda llm: llm.generate([1]), "a prompt is a str, not int"),  # type: ignore[list-item]
+    (lambda llm: llm.generate("a\udcff"), r"the prompt is not Unicode: U\+DCFF in it is half of a surrogate pair"),
+    (lambda llm: llm.chat("a\ud800"), r"the prompt is not Unicode: U\+D800 in it"),
+    (lambda llm: list(llm.stream("\ud800", regex="a")), r"the prompt is not Unicode"),
     (lambda llm: llm.generate({"role": "user"}), r"conversations go to chat\(\)"),
     (lambda llm: llm.generate(["a", "b"], regex=["a"]), "regex= has 1 values for 2 prompts"),
     (lambda llm: llm.generate(["a", "b"], sampling=[SamplingParams()]), "sampling= has 1 values for 2 prompts"),

@@ -200,6 +200,9 @@ def test_a_conversation(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) 
         (["generate", "--schema", "list.json", "x"], "--schema list.json: a schema is an object or a boolean, not list"),
         (["generate", "--schema", '{"type": "integer"', "x"], '--schema {"type": "integer": not JSON: .* line 1, column 19'),
         (["generate", "--schema", "types.py", "x"], "--schema types.py: not JSON: .*; a class in it is types.py:CLASS"),
+        (["generate", "--schema", "", "x"], "--schema: it is empty"),
+        (["generate", "--schema", "[]", "x"], "a schema is an object or a boolean, not list"),
+        (["generate", "\udcff"], r"the prompt is not Unicode: U\+DCFF in it"),
         (["serv"], "No such command.*serv"),
     ],
 )
@@ -314,6 +317,8 @@ def test_standard_input_that_is_no_text(cli: Any, monkeypatch: pytest.MonkeyPatc
         (["generate", "--grammar", "-", "x"], 'root ::= "yes"', "yes\n"),
         (["generate", "--choice", "no", "--output", "-"], "a", "no\\n"),
         (["schema", "check", "-"], '{"type": "string"}', "(?s).*exact.*"),
+        (["schema", "check", '{"type": "string"}'], "", "(?s).*exact.*"),
+        (["generate", "--schema", "true", "-n", "20", "x"], "", ".+\n"),
         (["generate", "--prompt-file", "-", "--choice", "yes"], "a\n\nb\n", '{"prompt": "a", "output": "yes".*}\n{"prompt": "b".*}\n'),
     ],
 )

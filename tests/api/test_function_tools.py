@@ -99,11 +99,30 @@ class Greeter:
         return n
 
 
+class Static:
+    """An object whose call takes no `self`."""
+
+    @staticmethod
+    def __call__(name: str, n: int) -> str:
+        return name * n
+
+
+class OfClass:
+    @classmethod
+    def __call__(cls, name: str, n: int) -> str:
+        return name * n
+
+
+class Settled:
+    __call__ = staticmethod(functools.partial(Static.__call__, n=2))
+
+
 TYPES: dict[Any, tuple[Any, ...]] = {
     pay: (Decimal,), adopt: (Cat, Dog), counts: (int,), paint: (Color, int), reserved: (int, str, type(None)), tree: (dict,),
     when: (datetime.datetime, datetime.timedelta, type(None)), identify: (uuid.UUID, bytes), bounded: (float, set), exact: (Decimal,),
 }  # fmt: skip
 FUNCTIONS = [*TYPES, Greeter(), Greeter().method, functools.partial(paint, Color.RED), functools.partial(adopt, others=[]), Cat, Greeter]
+FUNCTIONS += [Static(), OfClass(), Settled(), functools.partial(Static(), n=3)]
 
 
 def walk(constraint: Constraint, seed: int, length: int) -> str:
@@ -118,6 +137,18 @@ def walk(constraint: Constraint, seed: int, length: int) -> str:
         after = constraint.advance(state, token)
         assert after is not None
         state = after
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [(Greeter(), ["name"]), (Static(), ["name", "n"]), (OfClass(), ["name", "n"]), (functools.partial(Static(), n=3), ["name"])],
+    ids=["method", "static", "class method", "partial"],
+)
+def test_what_calling_an_object_takes(function: Any, names: list[str]) -> None:
+    tool = as_tool(function)
+    assert list(tool.parameters["properties"]) == names == tool.parameters["required"]
+    given = {name: {"name": "a", "n": 2}[name] for name in names}
+    assert read_call(json.dumps({"name": tool.name, "arguments": given}), [tool]).run().strip("a") == ""
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: as_tool(each).name)

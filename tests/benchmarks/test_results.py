@@ -107,6 +107,47 @@ def test_what_is_no_dependency_is_imported_where_it_is_needed(script: Path) -> N
         assert {name.partition(".")[0] for name in names} <= allowed
 
 
+@pytest.mark.parametrize("script", sorted(SCRIPTS.rglob("*.py")), ids=lambda path: path.relative_to(SCRIPTS).as_posix())
+def test_what_is_imported_of_the_package_is_there(script: Path) -> None:
+    for node in ast.parse(script.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("maskwright."):
+            module = import_module(node.module or "")
+            missing = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+            assert all(find_spec(f"{node.module}.{name}") for name in missing), missing
+
+
+@pytest.mark.parametrize(
+    ("script", "given", "message"),
+    [
+        ("decode.py", ["--lengths", "0"], "0 is no positive integer"),
+        ("prefill.py", ["--repeats", "-1"], "-1 is no positive integer"),
+        ("prefill.py", ["--device", "nowhere"], "nowhere cannot be used"),
+        ("constrained_decode.py", ["--batch", "0"], "0 is no positive integer"),
+        ("attention_cpu.py", ["--shapes", "2x1"], "three numbers with an x between them"),
+        ("schema_coverage.py", ["--schemas", "nowhere.jsonl"], "there is no nowhere.jsonl"),
+        ("grammar_coverage.py", ["--cases", "nowhere.jsonl"], "there is no nowhere.jsonl"),
+        ("weights.py", ["nowhere.gguf"], "there is no nowhere.gguf"),
+        ("scheduling.py", ["--cluster", "--requests", "20", "--replicas", "2"], "every replica has failed"),
+    ],
+)
+def test_wrong_arguments_are_messages(script: str, given: list[str], message: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPTS / script), *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_small_trace_is_scheduled() -> None:
+    command = [sys.executable, str(SCRIPTS / "scheduling.py"), "--requests", "5", "--schemas", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == ""
+
+
+@pytest.mark.parametrize(("script", "given"), [("load_client.py", ["--help"]), ("load_client.py", []), ("mask_worker.py", ["--help"])])
+def test_programs_that_others_start_say_how(script: str, given: list[str]) -> None:
+    done = subprocess.run([sys.executable, str(SCRIPTS / script), *given], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "") and "Traceback" not in done.stderr and len(done.stderr) > 100
+
+
 def test_too_few_tokens_for_the_record_are_a_message() -> None:
     command = [sys.executable, str(SCRIPTS / "constrained_decode.py"), "--device", "cpu", "--batch", "1", "--max-tokens", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

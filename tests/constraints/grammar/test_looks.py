@@ -10,7 +10,9 @@ from maskwright.constraints import Compiler, ConstraintLimit, Ebnf, Gbnf, JsonSc
 from maskwright.constraints.base.kinds import Kind
 from maskwright.constraints.front_ends.json_schema.algebra.claims import Has
 from maskwright.constraints.grammar.expression import EMPTY, Grammar
+from maskwright.constraints.grammar.left_recursion import nullable_nodes
 from maskwright.constraints.grammar.matcher import Steps
+from maskwright.constraints.grammar.recursion import nodes_with_calls, open_parts, reachable, rewrite_below
 from maskwright.constraints.grammar.separated_lists import chain
 from maskwright.constraints.grammar.source import Limits
 from maskwright.constraints.grammar.stopwatch import Stopwatch, accounted, is_over, look
@@ -51,12 +53,22 @@ def make_chains() -> None:
     chain(grammar, [(grammar.chars([(97, 99)]), True)], EMPTY, grammar.literal(","), EMPTY, EMPTY, EMPTY)
 
 
+MANY_NODES = Grammar()
+ALL_OF_THEM = MANY_NODES.alt(*(MANY_NODES.seq(MANY_NODES.literal(f"{i}"), MANY_NODES.literal("x")) for i in range(A_FEW_THOUSAND)))
+
+
+def rewrite_nodes() -> None:
+    rewrite_below(ALL_OF_THEM, lambda node: open_parts(MANY_NODES, node), lambda node: node, {})
+
+
 def lower(source: JsonSchema | Gbnf | Lark | Ebnf) -> Callable[[], object]:
     return lambda: source.lower(source.new_grammar(NO_TIME) if isinstance(source, JsonSchema) else Grammar(), NO_TIME)
 
 
 WORK: dict[str, Callable[[], object]] = {
     "nodes": make_nodes, "unions": make_unions, "literals": hash_literals, "texts": step_through_texts, "chains": make_chains,
+    "what is reachable": lambda: list(reachable(MANY_NODES, ALL_OF_THEM)), "what has calls": lambda: nodes_with_calls(MANY_NODES),
+    "what may be empty": lambda: nullable_nodes(MANY_NODES), "rewriting": rewrite_nodes,
     "schemas that are read": lower(JsonSchema({"$defs": {f"d{i}": {"type": "null"} for i in range(A_FEW_THOUSAND)}})),
     "gbnf": lower(Gbnf('root ::= "a"')), "lark": lower(Lark('start: "a"')), "ebnf": lower(Ebnf('root ::= "a"')),
 }  # fmt: skip
@@ -69,7 +81,7 @@ def test_whoever_works_looks(name: str) -> None:
     assert caught.value.limit == "seconds"
 
 
-@pytest.mark.parametrize("name", ["nodes", "unions", "literals", "texts", "chains"])
+@pytest.mark.parametrize("name", ["nodes", "unions", "literals", "texts", "chains", "what is reachable", "what has calls", "what may be empty", "rewriting"])
 def test_nothing_ends_in_time(name: str) -> None:
     with accounted(MUCH_TIME):
         WORK[name]()

@@ -114,6 +114,9 @@ def test_damaged_and_absent_files_are_named(folder):
     )
     with pytest.raises(ModelFolderError, match=r"no model-00001-of-00002\.safetensors"):
         load_tiny(folder)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": 1}}))
+    with pytest.raises(ModelFolderError, match='"weight_map" gives the file of each tensor by its name'):
+        load_tiny(folder)
 
 
 # ---- config.json
@@ -186,6 +189,15 @@ def test_what_says_nothing_of_the_model_is_named(config, message):
         ({"quantization_config": [1]}, '"quantization_config" must be an object'),
         ({"rope_parameters": {"rope_type": "dynamic"}}, 'rope type "dynamic" needs the parameter "factor"'),
         ({"num_key_value_heads": 3}, "4 attention heads cannot share 3 key-value heads"),
+        ({"num_key_value_heads": "x"}, "\"num_key_value_heads\" must be a positive integer, got 'x'"),
+        ({"num_key_value_heads": -1}, '"num_key_value_heads" must be a positive integer, got -1'),
+        ({"head_dim": 1.5}, '"head_dim" must be a positive integer, got 1.5'),
+        ({"hidden_size": 10**12}, '"hidden_size" is 1000000000000, more than any model has'),
+        ({"head_dim": 10**12}, '"head_dim" is 1000000000000, more than any model has'),
+        ({"num_hidden_layers": 10**6}, '"num_hidden_layers" is 1000000, more than any model has'),
+        ({"rms_norm_eps": None}, '"rms_norm_eps" must be a number from 0 to 1, got None'),
+        ({"rms_norm_eps": 2}, '"rms_norm_eps" must be a number from 0 to 1, got 2'),
+        ({"rope_parameters": None, "rope_scaling": "linear"}, "how positions turn is an object .* not 'linear'"),
         ({"rope_parameters": {"rope_type": "spiral"}}, 'rope type "spiral" is not supported'),
         ({"rope_parameters": {"rope_type": "longrope"}}, 'rope type "longrope" needs the parameter "short_factor"'),
         ({"rope_parameters": {"rope_type": "linear"}}, 'rope type "linear" needs the parameter "factor"'),
