@@ -28,6 +28,7 @@ from .token_automaton import TokenAutomaton
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
 _MAX_MET = 1000  # places of searches among candidates that are kept; a place may have thousands of tokens
+_MAX_FOLLOWED = 10_000  # states whose followers are kept; most have a few, some have thousands
 Configuration = tuple[StateId, RegisterId]  # a state and a register
 
 
@@ -49,6 +50,7 @@ class Distances:
         self._known: dict[StateId, int] = {}
         self._among_candidates: dict[Configuration, int] = {}
         self._met: dict[Configuration, Onward] = {}
+        self._followed: dict[StateId, tuple[NDArray[np.intp], int]] = {}
         self._ceilings: dict[StateId, int] = {}
         # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
@@ -197,13 +199,11 @@ class Distances:
                 if self._nodes_left <= 0 or self._automaton.is_nearly_full:
                     self._known[origin] = bound
                     return
-                ends, visited = self._automaton.end_states(state)
+                followers, visited = self._followers(state)
                 self._nodes_left -= visited
-                is_reached = np.zeros(int(ends.max(initial=DEAD)) + 1, np.bool_)
-                is_reached[ends] = True
-                for number in np.flatnonzero(is_reached).tolist():
+                for number in followers.tolist():
                     after = StateId(number)
-                    if after != DEAD and after not in parent:
+                    if after not in parent:
                         parent[after] = state
                         reached.append(after)
             for state in reached:
@@ -213,6 +213,20 @@ class Distances:
             frontier = reached
         self._known[origin] = best
         self._keep_path(best_at, parent)
+
+    def _followers(self, state: StateId) -> tuple[NDArray[np.intp], int]:
+        """The states that tokens lead to, and the trie nodes that were visited to find them. They are kept, because the searches
+        of neighbouring states meet the same ones."""
+        known = self._followed.get(state)
+        if known is None:
+            ends, visited = self._automaton.end_states(state)
+            alive = ends[ends != DEAD]
+            is_reached = np.zeros(int(alive.max(initial=DEAD)) + 1, np.bool_)
+            is_reached[alive] = True
+            if len(self._followed) >= _MAX_FOLLOWED:
+                self._followed.clear()
+            known = self._followed[state] = np.flatnonzero(is_reached), visited
+        return known
 
     def _keep_path(self, state: StateId, parent: dict[StateId, StateId]) -> None:
         if state == DEAD:

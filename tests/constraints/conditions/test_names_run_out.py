@@ -27,6 +27,8 @@ NEVER_TWICE: list[Schema] = [
     {"allOf": [{"propertyNames": {"pattern": "[abc]"}}, {"propertyNames": {"maxLength": 1}}], "minProperties": 1},
     {"properties": {"a": True, "b": True}, "patternProperties": {"^x$": True}, "additionalProperties": False, "maxProperties": 2},
     {"properties": {"a": True}, "patternProperties": {"^[bx]$": True}, "additionalProperties": False, "minProperties": 2},
+    {"propertyNames": {"pattern": "^[ab]?$"}, "patternProperties": {"^[ab]$": {"const": 1}, "^a": False}, "dependentRequired": {"a": ["b"]}},
+    {"propertyNames": {"pattern": "^[abx]$"}, "patternProperties": {"^[ab]$": True, "^a": False}, "dependentRequired": {"a": ["b"]}},
 ]
 
 
@@ -63,7 +65,7 @@ def agree(schema: Schema, order: str) -> None:
                 for text in written if constraint is not None else ():
                     assert constraint is not None
                     state = beginning(constraint, text.removesuffix("}") + ("," if members else ""))
-                    assert state is None or constraint.min_tokens(state) < 1 << 30, (schema, text)
+                    assert state is None or constraint.min_tokens(state) < 100, (schema, text)
 
 
 @order

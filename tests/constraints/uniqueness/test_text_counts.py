@@ -53,6 +53,19 @@ def test_texts_are_counted_by_length(seed: int) -> None:
             assert (count.ample, count.worst) == (INFINITE, lengths[-1] - lengths[0])
 
 
+def test_no_more_texts_are_followed_than_are_asked_for() -> None:
+    """Fifty words of which two are "the": thousands of states are equally far from an end behind half of them."""
+    claims = [{"pattern": pattern} for pattern in (r"^(\S+\s+){49,99}\S+$", r"(.*\sthe\s){2}", "(.*-){1,3}")]
+    source, limits = JsonSchema({"type": "string", "allOf": claims, "maxLength": 132}), Limits()
+    grammar = source.new_grammar(limits)
+    machine = assembled(grammar, source.lower(grammar, limits))
+    kinds = np.frombuffer(grammar.rows, np.int32).reshape(-1, 4)[:, 0]
+    entered = np.flatnonzero(np.isin(kinds, (Kind.BOTH, Kind.NEGATE)) & (machine.nodes("cost")[: kinds.size] < INFINITE))
+    before = machine.n.states
+    assert count_texts(machine, entered[-1], 9) == (0, INFINITE, 9)
+    assert machine.n.states - before < 5_000
+
+
 def some_pattern(rng: random.Random, depth: int = 3) -> str:
     kind = rng.random()
     if depth == 0 or kind < 0.3:
