@@ -38,49 +38,52 @@ def position_of(m: Tables, member: NodeId) -> int:
 
 @inner
 def nodes_of_family(m: Tables, family: NodeId) -> NDArray[np.int32]:
-    """The nodes of the diagram of a FAMILY: int32, each before those below it, which have smaller numbers."""
-    found, count, at = np.empty(16, np.int32), 1, 0
-    found[0] = family
-    while at < count:
-        if count + 2 > found.size:
-            larger = np.empty(2 * found.size, np.int32)
-            for k in range(count):
-                larger[k] = found[k]
-            found = larger
-        node = m.nodes[found[at]]
-        count = with_node(found, at + 1, count, node.b)
-        count = with_node(found, at + 1, count, node.c)
-        at += 1
+    """The nodes of the diagram of a FAMILY: int32, each behind those below it; each knows its place among them (`place_of`) until
+    the nodes of another family are looked for."""
+    m.n.epoch += 1
+    found, waiting, count, depth = np.empty(32, np.int32), np.empty(32, np.int32), 0, 1
+    waiting[0] = family
+    while depth > 0:
+        depth -= 1
+        node = NodeId(int(waiting[depth]))
+        if node < 0:  # all below it are found
+            node = NodeId(-node)
+            if count == found.size:
+                found = twice_as_long(found)
+            found[count], m.nodes[node].searched_in = node, count
+            count += 1
+        elif m.nodes[node].marked_in != m.n.epoch:
+            m.nodes[node].marked_in = m.n.epoch
+            if depth + 3 > waiting.size:
+                waiting = twice_as_long(waiting)
+            waiting[depth] = -node
+            depth = with_new(m, waiting, depth + 1, m.nodes[node].b)
+            depth = with_new(m, waiting, depth, m.nodes[node].c)
     return found[:count]
 
 
 @inner
-def with_node(found: NDArray[np.int32], start: int, count: int, node: NodeId) -> int:
-    """Put a node in its place behind `start`, unless it is there or ends a diagram. Returns how many there are."""
-    if node <= EMPTY:
-        return count
-    place = count
-    while place > start and found[place - 1] < node:
-        place -= 1
-    if place > start and found[place - 1] == node:
-        return count
-    for k in range(count, place, -1):
-        found[k] = found[k - 1]
-    found[place] = node
-    return count + 1
+def twice_as_long(short: NDArray[np.int32]) -> NDArray[np.int32]:
+    """An array with room for as many more."""
+    longer = np.empty(2 * short.size, np.int32)
+    for k in range(short.size):
+        longer[k] = short[k]
+    return longer
 
 
 @inner
-def place_of(found: NDArray[np.int32], node: NodeId) -> int:
-    """Where a node is among those of a diagram."""
-    low, high = 0, found.size - 1
-    while low < high:
-        middle = (low + high) // 2
-        if found[middle] > node:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def with_new(m: Tables, waiting: NDArray[np.int32], depth: int, node: NodeId) -> int:
+    """Put a node on a stack, unless it was visited or ends a diagram. Returns the new depth."""
+    if node <= EMPTY or m.nodes[node].marked_in == m.n.epoch:
+        return depth
+    waiting[depth] = node
+    return depth + 1
+
+
+@inner
+def place_of(m: Tables, node: NodeId) -> int:
+    """Where a node is among those of a diagram that were found last."""
+    return m.nodes[node].searched_in
 
 
 @inner
@@ -88,12 +91,11 @@ def members_of_family(m: Tables, family: NodeId) -> NDArray[np.int32]:
     """The members that some set of a FAMILY has, each once: int32."""
     found = nodes_of_family(m, family)
     members, count = np.empty(found.size, np.int32), 0
+    m.n.epoch += 1
     for k in range(found.size):
         member = m.nodes[found[k]].a
-        is_new = True
-        for j in range(count):
-            is_new = is_new and members[j] != member
-        if is_new:
+        if m.nodes[member].marked_in != m.n.epoch:
+            m.nodes[member].marked_in = m.n.epoch
             members[count] = member
             count += 1
     return members[:count]
@@ -123,18 +125,18 @@ def family_behind(m: Tables, family: NodeId, member: NodeId) -> NodeId:
     """The sets of a FAMILY that have a member, without it."""
     found = nodes_of_family(m, family)
     left = np.empty(found.size, np.int32)
-    for k in range(found.size - 1, -1, -1):
+    for k in range(found.size):
         node = m.nodes[found[k]]
         if node.a == member:
             left[k] = node.b
         else:
             with_it, without = FAIL, FAIL
             if node.b > EMPTY:
-                with_it = NodeId(int(left[place_of(found, node.b)]))
+                with_it = NodeId(int(left[place_of(m, node.b)]))
             if node.c > EMPTY:
-                without = NodeId(int(left[place_of(found, node.c)]))
+                without = NodeId(int(left[place_of(m, node.c)]))
             left[k] = family_of(m, node.a, with_it, without)
-    return NodeId(int(left[0]))
+    return NodeId(int(left[found.size - 1]))
 
 
 @inner
@@ -142,17 +144,17 @@ def family_from(m: Tables, family: NodeId, position: int) -> NodeId:
     """The sets of a FAMILY that have no member before a position."""
     found = nodes_of_family(m, family)
     left = np.empty(found.size, np.int32)
-    for k in range(found.size - 1, -1, -1):
+    for k in range(found.size):
         node = m.nodes[found[k]]
         with_it, without = node.b, node.c
         if without > EMPTY:
-            without = NodeId(int(left[place_of(found, without)]))
+            without = NodeId(int(left[place_of(m, without)]))
         if position_of(m, node.a) < position:
             with_it = FAIL
         elif with_it > EMPTY:
-            with_it = NodeId(int(left[place_of(found, with_it)]))
+            with_it = NodeId(int(left[place_of(m, with_it)]))
         left[k] = family_of(m, node.a, with_it, without)
-    return NodeId(int(left[0]))
+    return NodeId(int(left[found.size - 1]))
 
 
 @inner
@@ -160,21 +162,21 @@ def least_with(m: Tables, family: NodeId, member: NodeId, measures: int) -> int:
     """The least that the other members take of a set of a FAMILY that has a member, and none before it."""
     found, position = nodes_of_family(m, family), position_of(m, member)
     least, after = np.full(found.size, INFINITE, np.int64), np.full(found.size, INFINITE, np.int64)  # after: in any set
-    for k in range(found.size - 1, -1, -1):
+    for k in range(found.size):
         node = m.nodes[found[k]]
         may_come = position_of(m, node.a) >= position
-        after[k] = measured(m, node.c, measures) if node.c <= EMPTY else after[place_of(found, node.c)]
-        rest = measured(m, node.b, measures) if node.b <= EMPTY else wide(after[place_of(found, node.b)])
+        after[k] = measured(m, node.c, measures) if node.c <= EMPTY else after[place_of(m, node.c)]
+        rest = measured(m, node.b, measures) if node.b <= EMPTY else wide(after[place_of(m, node.b)])
         if may_come:
             after[k] = min(after[k], plus(measured(m, node.a, measures), rest))
         if node.a == member:
             least[k] = rest
             continue
         if may_come and node.b > EMPTY:
-            least[k] = plus(measured(m, node.a, measures), wide(least[place_of(found, node.b)]))
+            least[k] = plus(measured(m, node.a, measures), wide(least[place_of(m, node.b)]))
         if node.c > EMPTY:
-            least[k] = min(least[k], least[place_of(found, node.c)])
-    return wide(least[0])
+            least[k] = min(least[k], least[place_of(m, node.c)])
+    return wide(least[found.size - 1])
 
 
 @inner
@@ -182,34 +184,35 @@ def most_of_family(m: Tables, family: NodeId) -> int:
     """How many members a set of a FAMILY may have at the most."""
     found = nodes_of_family(m, family)
     most = np.zeros(found.size, np.int64)
-    for k in range(found.size - 1, -1, -1):
+    for k in range(found.size):
         node = m.nodes[found[k]]
         most[k] = 1
         if node.b > EMPTY:
-            most[k] = 1 + most[place_of(found, node.b)]
+            most[k] = 1 + most[place_of(m, node.b)]
         if node.c > EMPTY:
-            most[k] = max(most[k], most[place_of(found, node.c)])
-    return wide(most[0])
+            most[k] = max(most[k], most[place_of(m, node.c)])
+    return wide(most[found.size - 1])
 
 
 @inner
 def least_by_count(m: Tables, family: NodeId, measures: int) -> NDArray[np.int64]:
     """The least that a FAMILY takes with 0, 1, ... members, up to the most that it may have: int64."""
-    found, width = nodes_of_family(m, family), most_of_family(m, family) + 1
+    width = most_of_family(m, family) + 1
+    found = nodes_of_family(m, family)
     least = np.full(found.size * width, INFINITE, np.int64)
-    for k in range(found.size - 1, -1, -1):
+    for k in range(found.size):
         node, own = m.nodes[found[k]], k * width
         member = measured(m, node.a, measures)
         if node.b == EMPTY:
             least[own + 1] = member
         elif node.b != FAIL:
-            below = place_of(found, node.b) * width
+            below = place_of(m, node.b) * width
             for count in range(width - 1):
                 least[own + count + 1] = plus(member, wide(least[below + count]))
         if node.c == EMPTY:
             least[own] = 0
         elif node.c != FAIL:
-            below = place_of(found, node.c) * width
+            below = place_of(m, node.c) * width
             for count in range(width):
                 least[own + count] = min(least[own + count], least[below + count])
-    return least[:width]
+    return least[(found.size - 1) * width :]

@@ -279,13 +279,13 @@ def least_from(m: Tables, part: NodeId, position: int, measures: int) -> int:
         return measured(m, at_position(m, part, position), measures)
     found = nodes_of_family(m, part)
     least = np.full(found.size, INFINITE, np.int64)
-    for k in range(found.size - 1, -1, -1):
+    for k in range(found.size):
         node = m.nodes[found[k]]
-        least[k] = measured(m, node.c, measures) if node.c <= EMPTY else least[place_of(found, node.c)]
+        least[k] = measured(m, node.c, measures) if node.c <= EMPTY else least[place_of(m, node.c)]
         if position_of(m, node.a) >= position:
-            rest = measured(m, node.b, measures) if node.b <= EMPTY else wide(least[place_of(found, node.b)])
+            rest = measured(m, node.b, measures) if node.b <= EMPTY else wide(least[place_of(m, node.b)])
             least[k] = min(least[k], plus(measured(m, node.a, measures), rest))
-    return wide(least[0])
+    return wide(least[found.size - 1])
 
 
 @inner
@@ -339,12 +339,7 @@ def taken_member(m: Tables, walk: NodeId, part: NodeId, case: int, depth: int) -
     if m.nodes[node].size == UNKNOWN and node != FAIL:
         size = cost = INFINITE
         low, high = bounds_behind(m, walk)
-        top = -1
-        if m.nodes[part].kind == Kind.FAMILY and low == 0 and high < 0:
-            size = least_behind_family(m, walk, part, NodeId(case), Measure.SIZE)
-            cost = least_behind_family(m, walk, part, NodeId(case), Measure.COST)
-        else:
-            top = parts_behind(m, walk, part, case, depth)
+        top = parts_behind(m, walk, part, case, depth)
         if m.n.fault != Fault.NONE:
             return FAIL
         if top >= 0:
@@ -366,79 +361,147 @@ def open_walk(m: Tables, walk: NodeId, tail: NodeId, depth: int) -> int:
             separator = m.nodes[members].a
             depth = push_work(m, join(m, separator, join(m, following, tail)), depth)
         return depth
-    tally = m.nodes[walk].a
+    if m.nodes[walk].first_candidate == FAIL:
+        find_next_members(m, walk, depth)
+    taken = m.nodes[walk].first_candidate
+    while taken != FAIL and m.n.fault == Fault.NONE:
+        text = m.nodes[member_taken(m, taken)].b
+        depth = push_work(m, join(m, text, join(m, taken, tail)), depth)
+        taken = m.nodes[taken].next_candidate
+    return depth
+
+
+@inner
+def member_taken(m: Tables, taken: NodeId) -> NodeId:
+    """The member of a TAKEN node."""
+    part, case = m.nodes[taken].b, m.nodes[taken].c
+    if m.nodes[part].kind == Kind.REPEAT:
+        return m.nodes[part].a
+    if m.nodes[part].kind == Kind.DECISION:
+        return m.lists[case]
+    return m.nodes[NodeId(case)].a if m.nodes[NodeId(case)].kind == Kind.PLACED else NodeId(case)
+
+
+@inner
+def find_next_members(m: Tables, walk: NodeId, depth: int) -> None:
+    """Find what a WALK may begin with: its candidates, TAKEN nodes. They are found once, however many places it stands at."""
+    low, high = bounds_behind(m, walk)
+    is_open = low == 0 and high < 0
+    least = least_beside(m, walk, FAIL, LAST, Measure.SIZE), least_beside(m, walk, FAIL, LAST, Measure.COST)
+    first, tally = FAIL, m.nodes[walk].a
     while tally != FAIL and m.n.fault == Fault.NONE:
         part = m.nodes[tally].a
         tally = m.nodes[tally].b
         if m.nodes[part].kind == Kind.REPEAT:
-            depth = open_member(m, walk, part, 0, m.nodes[part].a, tail, depth)
+            if is_open:
+                measure_repeated(m, walk, part, least)
+            first = with_candidate(m, first, walk, part, 0, m.nodes[part].a, depth)
         node = part
         while m.nodes[node].kind == Kind.DECISION:
             row = m.nodes[node].a
             for case in range(row + FIRST_CASE, row + FIRST_CASE + 2 * m.nodes[node].b, 2):
-                depth = open_member(m, walk, part, case, m.lists[case], tail, depth)
+                first = with_candidate(m, first, walk, part, case, m.lists[case], depth)
             node = m.nodes[node].c
         if m.nodes[node].kind == Kind.FAMILY:
-            depth = open_family(m, walk, node, tail, depth)
-    return depth
+            if is_open:
+                measure_family(m, walk, node)
+            first = with_members(m, first, walk, node, depth)
+    if m.n.fault == Fault.NONE:
+        m.nodes[walk].first_candidate = first
 
 
 @inner
-def open_family(m: Tables, walk: NodeId, family: NodeId, tail: NodeId, depth: int) -> int:
-    """Put the members of a FAMILY on the work list, each followed by what is then left and `tail`. Returns the new depth."""
-    low, high = bounds_behind(m, walk)
-    if low == 0 and high < 0 and not is_placed(m, family):
-        measure_taken(m, walk, family, Measure.SIZE)
-        measure_taken(m, walk, family, Measure.COST)
-    if m.n.fault != Fault.NONE:
-        return depth
+def with_members(m: Tables, first: NodeId, walk: NodeId, family: NodeId, depth: int) -> NodeId:
+    """A list of candidates with the members of a FAMILY before them."""
     members = members_of_family(m, family)
     for k in range(members.size):
-        placed = NodeId(int(members[k]))
-        member = m.nodes[placed].a if m.nodes[placed].kind == Kind.PLACED else placed
-        depth = open_member(m, walk, family, placed, member, tail, depth)
-    return depth
+        member = NodeId(int(members[k]))
+        first = with_candidate(m, first, walk, family, member, member, depth)
+    return first
+
+
+@inner
+def with_candidate(m: Tables, first: NodeId, walk: NodeId, part: NodeId, case: int, member: NodeId, depth: int) -> NodeId:
+    """A list of candidates with one more before them, if it may come."""
+    if m.nodes[member].size >= INFINITE or m.n.fault != Fault.NONE:
+        return first
+    taken = taken_member(m, walk, part, case, depth)
+    if taken == FAIL:
+        return first
+    m.nodes[taken].next_candidate = first
+    return taken
+
+
+@inner
+def measure_repeated(m: Tables, walk: NodeId, part: NodeId, least: tuple[int, int]) -> None:
+    """Find the size and cost of the TAKEN node of a REPEAT; the WALK has no bounds. least: what all parts take, without members
+    before the last position."""
+    size, cost = least
+    if max(size, cost) >= INFINITE - 1:  # what is left cannot be told by a difference
+        return
+    low, high = m.nodes[part].b, m.nodes[part].c
+    left = EMPTY if high == 1 else repetition(m, m.nodes[part].a, max(low - 1, 0), high if high < 0 else high - 1)
+    taken = intern_node(m, Kind.TAKEN, walk, part, 0)
+    if m.n.fault == Fault.NONE:
+        m.nodes[taken].size = size - m.nodes[part].size + m.nodes[left].size
+        m.nodes[taken].cost = cost - m.nodes[part].cost + m.nodes[left].cost
+
+
+@inner
+def measure_family(m: Tables, walk: NodeId, family: NodeId) -> None:
+    """Find the sizes and costs of the TAKEN nodes of all members of a FAMILY; the WALK has no bounds."""
+    if is_placed(m, family):
+        measure_placed(m, walk, family, Measure.SIZE)
+        measure_placed(m, walk, family, Measure.COST)
+    else:
+        measure_taken(m, walk, family, Measure.SIZE)
+        measure_taken(m, walk, family, Measure.COST)
+
+
+@inner
+def set_measure(m: Tables, node: NodeId, measures: int, least: int) -> None:
+    if measures == Measure.SIZE:
+        m.nodes[node].size = least
+    else:
+        m.nodes[node].cost = least
+
+
+@inner
+def measure_placed(m: Tables, walk: NodeId, family: NodeId, measures: int) -> None:
+    """Find the sizes, or costs, of the TAKEN nodes of all members of a FAMILY that are PLACED."""
+    members = members_of_family(m, family)
+    for k in range(members.size):
+        member = NodeId(int(members[k]))
+        taken = intern_node(m, Kind.TAKEN, walk, family, member)
+        if m.n.fault != Fault.NONE:
+            return
+        set_measure(m, taken, measures, least_behind_family(m, walk, family, member, measures))
 
 
 @inner
 def measure_taken(m: Tables, walk: NodeId, family: NodeId, measures: int) -> None:
-    """Find the sizes, or costs, of the TAKEN nodes of all members of a FAMILY at a time; the WALK has no bounds.
+    """Find the sizes, or costs, of the TAKEN nodes of all members of a FAMILY in any order at a time.
 
     `above`: the least that members take on a way through the diagram down to a node.
     """
+    beside = least_beside(m, walk, family, LAST, measures)
     found = nodes_of_family(m, family)
     above = np.full(found.size, INFINITE, np.int64)
-    above[0] = least_beside(m, walk, family, LAST, measures)
-    for k in range(found.size):
+    above[found.size - 1] = beside
+    for k in range(found.size - 1, -1, -1):
         node, so_far = NodeId(int(found[k])), wide(above[k])
         member, with_it, without = m.nodes[node].a, m.nodes[node].b, m.nodes[node].c
         taken = intern_node(m, Kind.TAKEN, walk, family, member)
         if m.n.fault != Fault.NONE:
             return
         least, known = plus(so_far, measured(m, with_it, measures)), measured(m, taken, measures)
-        least = least if known == UNKNOWN else min(known, least)
-        if measures == Measure.SIZE:
-            m.nodes[taken].size = least
-        else:
-            m.nodes[taken].cost = least
+        set_measure(m, taken, measures, least if known == UNKNOWN else min(known, least))
         if with_it > EMPTY:
-            below = place_of(found, with_it)
+            below = place_of(m, with_it)
             above[below] = min(above[below], plus(so_far, measured(m, member, measures)))
         if without > EMPTY:
-            below = place_of(found, without)
+            below = place_of(m, without)
             above[below] = min(above[below], so_far)
-
-
-@inner
-def open_member(m: Tables, walk: NodeId, part: NodeId, case: int, member: NodeId, tail: NodeId, depth: int) -> int:
-    """Put a member on the work list, without the separator before it, and what is left behind it. Returns the new depth."""
-    if m.nodes[member].size >= INFINITE:
-        return depth
-    taken = taken_member(m, walk, part, case, depth)
-    if taken == FAIL:
-        return depth
-    text = m.nodes[member].b
-    return push_work(m, join(m, text, join(m, taken, tail)), depth)
 
 
 @inner

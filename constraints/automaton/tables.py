@@ -124,9 +124,11 @@ class NodeRecord(Record, size=16):
     may_saturate: int = bits(1, above=31)  # 1 of a repetition, or a sequence, where one may end far away
     front: int  # offset of the `Front` of a continuation in `pool`, 0 when not made, see fronts.py
     entry_product: NodeId  # the PRODUCT that a BOTH or NEGATE begins with
-    searched_in: int  # of a PRODUCT: the epoch of the last search that visited it
+    searched_in: int  # of a PRODUCT: the epoch of the last search that visited it; of a FAMILY: its place, see families.py
     copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
-    first_candidate: NodeId  # of a word: the first of those one symbol longer that are marked, see duplicate_candidates.py
+    # of a word: the first of those one symbol longer that are marked, see duplicate_candidates.py; of a WALK: the first TAKEN node
+    # that it may begin with, FAIL when not found yet
+    first_candidate: NodeId
     next_candidate: NodeId  # the next one beside it
 
 
