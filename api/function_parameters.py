@@ -110,7 +110,7 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     if says_itself or inspect.isroutine(function) or inspect.isclass(function):
         return function
     found = inspect.getattr_static(type(function), "__call__")
-    return found.__get__(function, type(function)) if hasattr(type(found), "__get__") else found  # type: ignore[no-any-return]
+    return found.__get__(function, type(function)) if hasattr(type(found), "__get__") else found
 
 
 def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> FunctionParameter | None:
