@@ -42,7 +42,8 @@ def main() -> None:
     parser.add_argument("--out", type=result_file)
     options = parser.parse_args()
     compiler = Compiler(Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(options.tokenizer)))
-    measured(compiler, {"type": "string", "allOf": [{"format": "date"}, {"not": {"pattern": "b"}}], "maxLength": 9}, 10, "")  # loads loops
+    warm_up = {"type": "string", "allOf": [{"format": "date"}, {"not": {"pattern": "b"}}], "maxLength": 12}
+    measured(compiler, warm_up, options.walks, "")  # loads loops
     rows: list[dict[str, Any]] = []
     for kind, name, parts in pairs():
         if options.only not in name:
