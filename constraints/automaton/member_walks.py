@@ -387,7 +387,7 @@ def find_next_members(m: Tables, walk: NodeId, depth: int) -> None:
     """Find what a WALK may begin with: its candidates, TAKEN nodes. They are found once, however many places it stands at."""
     low, high = bounds_behind(m, walk)
     is_open = low == 0 and high < 0
-    least = least_beside(m, walk, FAIL, LAST, Measure.SIZE), least_beside(m, walk, FAIL, LAST, Measure.COST)
+    least = least_beside(m, walk, EMPTY, LAST, Measure.SIZE), least_beside(m, walk, EMPTY, LAST, Measure.COST)
     first, tally = FAIL, m.nodes[walk].a
     while tally != FAIL and m.n.fault == Fault.NONE:
         part = m.nodes[tally].a
