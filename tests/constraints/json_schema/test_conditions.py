@@ -239,6 +239,24 @@ def test_conditions_that_are_met_before_members_in_any_order(order: str) -> None
         assert not constraint.accepts(text), text
 
 
+def test_members_of_any_name_wait_for_those_that_there_must_be() -> None:
+    """What a place asks of members and can no longer have leaves nothing of it, not what is asked beside it."""
+    four = {"properties": {"a": {"not": {"const": 1}}, "b": {"type": ["string", "boolean"]}}}
+    any_of = [{"maxProperties": 2}, four, {"not": {"required": ["c"]}}, {"required": ["d"]}]
+    schema = {
+        "type": "object", "properties": {"kind": {"enum": [1, 2, 3, 4, 5]}, "a": {}, "b": {"enum": [1, "x", True]}, "c": {}},
+        "allOf": [
+            {"if": {"properties": {"kind": {"const": 4}}}, "then": {"anyOf": any_of}, "else": {"dependentRequired": {"c": ["a"]}}},
+            {"if": {"properties": {"kind": {"const": 5}}}, "then": {"required": ["c"]}},
+        ],
+    }  # fmt: skip
+    constraint = COMPILER.compile(JsonSchema(schema))
+    validator = jsonschema.Draft202012Validator(schema)
+    for seed in range(8):
+        text = walk(constraint, Random(seed))
+        assert validator.is_valid(json.loads(text)), text
+
+
 def every_object() -> Iterator[tuple[tuple[str, int], ...]]:
     for present in itertools.product((None, 1, 2), repeat=5):
         yield tuple((name, value) for name, value in zip("abcde", present, strict=True) if value is not None)
