@@ -99,6 +99,7 @@ def test_agrees_with_the_reference_around_chunk_borders(vocab_size: int) -> None
     check_against_reference(rows, found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile", [2, 8, launch.TILE])
 @pytest.mark.parametrize(("top_k", "top_p"), [(0, 0.9), (1, 1.0), (40, 1.0), (300, 0.8), (5000, 0.95)])
 def test_thresholds_among_few_and_many_tokens(top_k: int, top_p: float, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:

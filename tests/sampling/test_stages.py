@@ -271,6 +271,7 @@ def same_draws(found: Sampled, expected: Sampled, rows: SamplerRows) -> None:
     assert found.share[~has_program].isnan().all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value|divide by zero) encountered:RuntimeWarning")
 @pytest.mark.parametrize("seed", [0, 100])
 def test_the_kernel_draws_what_the_reference_draws(kernels: Any, seed: int) -> None:

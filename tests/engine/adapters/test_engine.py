@@ -94,6 +94,7 @@ def test_captured_steps_read_who_wants_what_where_it_is(made, monkeypatch):
     assert 0 < captured < len(capture.steps) < sum(step.num_replays for step in capture.steps)
 
 
+@pytest.mark.slow
 def test_by_triton_kernels(made):
     folder, adapters, expected = made
     engine = make_engine(folder, adapters, backend="triton")

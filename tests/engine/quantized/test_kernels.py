@@ -73,6 +73,7 @@ def test_experts_stay_packed_under_kernels(name: str, stored: str, tmp_path: Pat
     assert torch.allclose(logits(by_kernels), expected, atol=1e-4 * expected.abs().max().item())
 
 
+@pytest.mark.slow
 def test_layers_with_packed_experts_can_be_streamed(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "model.gguf", save_tiny_model(tmp_path / "folder", "MixtralConfig", {**SIZES, "num_local_experts": 2, "num_hidden_layers": 4}).folder, Kind.Q8_0)
     whole, streamed = (load_model(path, read_spec(path), torch.float32, DEVICE, 64, backend="triton", offload_bytes=size) for size in (0, 1))
