@@ -45,14 +45,22 @@ def is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def read_schema(name: str) -> Any:
-    """The text of a JSON Schema, from `file.json` or as it is, or a type from `module:Class` or `file.py:Class`."""
+def schema_source(name: str, option: str) -> Any:
+    """The text of a schema, from a file or as it is written, or a type from `module:Class` or `file.py:Class`."""
     if not name.strip():
-        raise UsageError("--schema: it is empty; give a file, a schema or MODULE:CLASS")
-    is_written = name.lstrip().startswith(("{", "[")) or name.strip() in ("true", "false")
-    if ":" in name and not name.endswith(".json") and not is_written:
-        return named_object(name, "--schema")
-    text = name if is_written else read_text(Path(name), "--schema")
+        raise UsageError(f"{option}: it is empty; give a file, a schema or MODULE:CLASS")
+    if name.lstrip().startswith(("{", "[")) or name.strip() in ("true", "false"):
+        return name
+    if ":" in name and not name.endswith(".json"):
+        return named_object(name, option)
+    return read_text(Path(name), option)
+
+
+def read_schema(name: str) -> Any:
+    """The text of a JSON Schema, or a type. Raises UsageError where the text is no schema at all, before a model is loaded."""
+    text = schema_source(name, "--schema")
+    if not isinstance(text, str):
+        return text
     try:
         schema = json.loads(text)
     except json.JSONDecodeError as error:

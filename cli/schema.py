@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,8 +13,7 @@ from rich.text import Text
 from ..constraints import Compiler, GrammarSyntaxError, JsonSchema, Vocabulary, warm_up
 from ..constraints.front_ends.json_schema.report import EXACT, NOTE, REFUSED, Finding, Report, report
 from ..errors import UsageError
-from ..plugins import named_object
-from .inputs import read_text
+from .inputs import schema_source
 from .show import notices
 
 REFUSED_CODE = 1
@@ -36,7 +34,7 @@ def check(
     Exit code 0: all is exact. 1: something is refused. 2: the input cannot be read.
     """
     try:
-        source = JsonSchema(_schema(file), property_order=property_order, formats=formats, draft=draft)
+        source = JsonSchema(schema_source(file, "FILE"), property_order=property_order, formats=formats, draft=draft)
     except GrammarSyntaxError as error:
         raise UsageError(f"FILE {file}: {error}") from None
     with notices.status("") as status:
@@ -60,15 +58,6 @@ def command() -> Any:
         """Look into JSON Schemas."""
 
     return typer.main.get_command(app)
-
-
-def _schema(name: str) -> Any:
-    """The text of a file, or a schema as it is, or a type."""
-    if name.lstrip().startswith("{"):
-        return name
-    if ":" in name and not name.endswith(".json"):
-        return named_object(name, "FILE")
-    return read_text(Path(name), "FILE")
 
 
 def _byte_vocabulary() -> Vocabulary:
