@@ -23,6 +23,8 @@ VENV    ?= .venv
 PYTHON  ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
              $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 WORKERS ?= auto
+# Tests that lie beside one another stay in one process, which has made their fixtures and compiled their constraints already.
+ACROSS := -n $(WORKERS) --maxprocesses=8 --dist worksteal
 TORCH_INDEX ?=
 
 BIN := $(VENV)/bin
@@ -47,11 +49,11 @@ demo: $(VENV)/.warm
 
 test: $(VENV)/.test $(VENV)/.warm
 	$(SAY) "testing on all cores"
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --maxprocesses=8
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(ACROSS)
 
 slow: $(VENV)/.test $(VENV)/.warm
 	$(SAY) "the tests that take long"
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --maxprocesses=8 -m slow
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(ACROSS) -m slow
 
 check: $(VENV)/.test
 	$(SAY) "ruff"
@@ -89,7 +91,7 @@ endif
 python: $(VENV)/.test
 	$(SAY) "testing constraints without machine code"
 	MASKWRIGHT_NATIVE=never $(BIN)/python -c 'import maskwright.constraints as c; c.warm_up(print)'
-	MASKWRIGHT_NATIVE=never OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --maxprocesses=8 tests/constraints tests/hostile
+	MASKWRIGHT_NATIVE=never OMP_NUM_THREADS=1 $(BIN)/pytest -q $(ACROSS) tests/constraints tests/hostile
 
 soak: $(VENV)/.test $(VENV)/.warm
 	$(SAY) "$(REQUESTS) requests of mixed kinds"
