@@ -117,16 +117,16 @@ class Names:
     ) -> SortedNames | None:
         certain, tests = self._certain(told), self._open(told)
 
-        def passed_by(number: int) -> Passed:
-            return certain | frozenset(test for bit, test in enumerate(tests) if number >> bit & 1)
+        def passed_by(bits: int) -> Passed:
+            return certain | frozenset(test for bit, test in enumerate(tests) if bits >> bit & 1)
 
-        def alike(numbers: list[int]) -> dict[int, int]:
-            if len(numbers) > 2 * MAX_CLASSES:
+        def alike(sets: list[int]) -> dict[int, int]:
+            if len(sets) > 2 * MAX_CLASSES:
                 raise self._too_many(tests)
-            if len(numbers) <= _FEW_CLASSES:
-                return {number: number for number in numbers}
+            if len(sets) <= _FEW_CLASSES:
+                return {each: each for each in sets}
             first: dict[Hashable, int] = {}
-            return {number: first.setdefault(meaning(passed_by(number)), number) for number in numbers}
+            return {each: first.setdefault(meaning(passed_by(each)), each) for each in sets}
 
         try:
             automata = [self._automaton(self._body(test), _MAX_STATES_OF_ONE) for test in tests]
@@ -138,14 +138,14 @@ class Names:
             for test, automaton in zip(tests, automata, strict=True):
                 if test in wanted:
                     whole = product(whole, automaton, _MAX_STATES)[0]
-            found = classified(whole, automata, _MAX_STATES, alike)
+            found, sets = classified(whole, automata, _MAX_STATES, alike)
         except TooManyStates:
             if len(tests) > _FEW_PAIRED and self._are_all_apart(tests):
                 return None
             raise self._too_many(tests) from None
-        if len(found.numbers) > MAX_CLASSES:
+        if len(sets) > MAX_CLASSES:
             raise self._too_many(tests)
-        passed = {number: passed_by(number) for number in found.numbers}
+        passed = dict(enumerate(map(passed_by, sets)))
         return SortedNames(found, passed, number_of_texts(found, MAX_AVAILABLE))
 
     def any_characters(self) -> tuple[Node, FiniteAutomaton]:
