@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
-from ..algebra.claims import Conj, Formula, Has
-from ..algebra.formulas import connected, facts, names_of
+from ..algebra.claims import Conj
+from ..algebra.formulas import Formula, Has, connected, facts, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
 from .restrictions import Restrictions
 
