@@ -19,6 +19,7 @@ from maskwright.constraints.front_ends.json_schema.strings.text_classes import (
     UNCLASSED,
     TextClasses,
     automaton_of,
+    class_of,
     classified,
     minimal,
     number_of_texts,
@@ -245,14 +246,7 @@ def text_classes(patterns: list[str], excluded: list[str]) -> TextClasses:
 def text_sets(patterns: list[str]) -> Callable[[str], set[int]]:
     """For a text, the patterns that match it."""
     found, sets = sorted_texts(patterns, [])
-    return lambda text: {number for number in range(len(patterns)) if sets[class_of(found, text)] >> number & 1}
-
-
-def class_of(texts: TextClasses, text: str) -> int:
-    state = texts.start
-    for byte in text.encode():
-        state = texts.next[state, texts.letters[byte]]
-    return int(texts.classes[state])
+    return lambda text: {number for number in range(len(patterns)) if sets[class_of(found, text.encode())] >> number & 1}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -264,8 +258,8 @@ def test_every_text_is_in_its_class(seed: int) -> None:
     again = renamed(found, numbers)
     for text in names_up_to(4):
         number = sum(1 << bit for bit, pattern in enumerate(patterns) if re.search(pattern, text))
-        assert class_of(found, text) == class_of(minimal(found), text) == (UNCLASSED if text in excluded else number)
-        assert class_of(again, text) == (UNCLASSED if text in excluded else numbers.get(number, UNCLASSED))
+        assert class_of(found, text.encode()) == class_of(minimal(found), text.encode()) == (UNCLASSED if text in excluded else number)
+        assert class_of(again, text.encode()) == (UNCLASSED if text in excluded else numbers.get(number, UNCLASSED))
 
 
 def test_there_may_be_more_languages_than_a_number_of_the_machine_has_bits() -> None:

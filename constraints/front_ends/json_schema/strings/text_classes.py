@@ -191,6 +191,14 @@ def minimal(texts: TextClasses) -> TextClasses:
     return TextClasses(letter[texts.letters], columns, texts.classes[first[kept_states]], start)
 
 
+def class_of(texts: TextClasses, text: bytes) -> int:
+    """The class of a text; UNCLASSED where it is none of them."""
+    state = texts.start
+    for letter in texts.letters[np.frombuffer(text, np.uint8)].tolist():
+        state = int(texts.next[state, letter])
+    return int(texts.classes[state])
+
+
 def renamed(texts: TextClasses, numbers: Mapping[int, int]) -> TextClasses:
     """The texts of some classes, with other numbers for these; what has the same number becomes one class."""
     classes = np.array([numbers.get(each, UNCLASSED) for each in texts.classes.tolist()], np.int64)
