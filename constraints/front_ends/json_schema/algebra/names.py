@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, starmap
 from operator import attrgetter
@@ -77,7 +77,7 @@ class Names:
         self._all_sorted: dict[tuple[NameTest, ...], tuple[SortedNames, Passed, list[NameTest]] | None] = {}
         self._sorted: dict[tuple[tuple[NameTest, ...], frozenset[str], Passed], SortedNames | None] = {}
 
-    def passed(self, name: str, tests: Sequence[NameTest]) -> Passed:
+    def passed(self, name: str, tests: Collection[NameTest]) -> Passed:
         """The tests that a name passes."""
         if len(tests) > _FEW_PAIRED:
             self._num_asked += len(tests)

@@ -152,7 +152,8 @@ class Partitions:
 
         That a conjunction does not hold is claimed where strings of the same case but for that would satisfy it, too.
         """
-        names, tests = self._membership.names(), [Named(conj) for conj in conjs]
+        names = self._membership.names()
+        tests: list[NameTest] = [Named(conj) for conj in conjs]
         try:
             sets = [*names.classes(tests)]
         except ConstraintLimit as error:
