@@ -7,8 +7,11 @@ from random import Random
 
 import pytest
 
-from maskwright.constraints.front_ends.json_schema.algebra.claims import AtLeast, Fact, Formula, Has
 from maskwright.constraints.front_ends.json_schema.algebra.formulas import (
+    AtLeast,
+    Fact,
+    Formula,
+    Has,
     all_of,
     any_of,
     counts,

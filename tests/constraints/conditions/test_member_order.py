@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import JsonSchema
-from maskwright.constraints.front_ends.json_schema.algebra.claims import Conj, Equals, Has
-from maskwright.constraints.front_ends.json_schema.algebra.formulas import any_of, negation
+from maskwright.constraints.front_ends.json_schema.algebra.claims import Conj, Equals
+from maskwright.constraints.front_ends.json_schema.algebra.formulas import Has, any_of, negation
 from maskwright.constraints.front_ends.json_schema.lowering.conditional_members import ConditionalMembers, Member
 from maskwright.constraints.front_ends.json_schema.lowering.member_order import in_narrow_order
 from maskwright.constraints.grammar.expression import EMPTY, Grammar, Node

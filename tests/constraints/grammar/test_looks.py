@@ -8,7 +8,7 @@ import pytest
 
 from maskwright.constraints import Compiler, ConstraintLimit, Ebnf, Gbnf, JsonSchema, Lark, Vocabulary
 from maskwright.constraints.base.kinds import Kind
-from maskwright.constraints.front_ends.json_schema.algebra.claims import Has
+from maskwright.constraints.front_ends.json_schema.algebra.formulas import Has
 from maskwright.constraints.grammar.expression import EMPTY, Grammar
 from maskwright.constraints.grammar.left_recursion import nullable_nodes
 from maskwright.constraints.grammar.matcher import Steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from maskwright.constraints.front_ends.json_schema.strings.text_classes import (
     UNCLASSED,
     TextClasses,
     automaton_of,
+    class_of,
     classified,
     minimal,
     number_of_texts,
@@ -224,20 +225,28 @@ def test_names_run_out_however_they_are_told(schema: Schema, names: list[str], o
 # -- the automata ---------------------------------------------------------------------------------------------------------
 
 
-def text_classes(patterns: list[str], excluded: list[str]) -> TextClasses:
+def sorted_texts(patterns: list[str], excluded: list[str]) -> tuple[TextClasses, list[int]]:
     grammar = Grammar()
     steps = Steps(grammar)
     nodes = [lower_pattern(grammar, each, dialect="ecma", full=False, unit=grammar.chars, limits=Limits()) for each in patterns]
     whole = automaton_of(steps, grammar.repeat(grammar.chars([(0, 0x10FFFF)])), 1_000)
     words = automaton_of(steps, grammar.words(map(str.encode, excluded)), 1_000)
-    return classified(without(whole, words, 1_000), [automaton_of(steps, node, 1_000) for node in nodes], 10_000, lambda numbers: {each: each for each in numbers})
+    languages = [automaton_of(steps, node, 1_000) for node in nodes]
+    found, sets = classified(without(whole, words, 1_000), languages, 10_000, lambda sets: {each: each for each in sets})
+    assert sets == sorted(sets) and minimal(found).num_states == found.num_states
+    return found, sets
 
 
-def class_of(texts: TextClasses, text: str) -> int:
-    state = texts.start
-    for byte in text.encode():
-        state = texts.next[state, texts.letters[byte]]
-    return int(texts.classes[state])
+def text_classes(patterns: list[str], excluded: list[str]) -> TextClasses:
+    """Classes by the bits of the patterns."""
+    found, sets = sorted_texts(patterns, excluded)
+    return found._replace(classes=np.append(sets, UNCLASSED)[found.classes])
+
+
+def text_sets(patterns: list[str]) -> Callable[[str], set[int]]:
+    """For a text, the patterns that match it."""
+    found, sets = sorted_texts(patterns, [])
+    return lambda text: {number for number in range(len(patterns)) if sets[class_of(found, text.encode())] >> number & 1}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -249,8 +258,25 @@ def test_every_text_is_in_its_class(seed: int) -> None:
     again = renamed(found, numbers)
     for text in names_up_to(4):
         number = sum(1 << bit for bit, pattern in enumerate(patterns) if re.search(pattern, text))
-        assert class_of(found, text) == class_of(minimal(found), text) == (UNCLASSED if text in excluded else number)
-        assert class_of(again, text) == (UNCLASSED if text in excluded else numbers.get(number, UNCLASSED))
+        assert class_of(found, text.encode()) == class_of(minimal(found), text.encode()) == (UNCLASSED if text in excluded else number)
+        assert class_of(again, text.encode()) == (UNCLASSED if text in excluded else numbers.get(number, UNCLASSED))
+
+
+def test_there_may_be_more_languages_than_a_number_of_the_machine_has_bits() -> None:
+    patterns = [f"^{first}{second}" for first in "abcdefghi" for second in "abcdefghi"] + ["i$"]
+    found, texts = text_sets(patterns), ["aa", "ia", "ii", "iix", "iixi", "i", "xi", "", "hi"]
+    for text in texts:
+        assert found(text) == {number for number, pattern in enumerate(patterns) if re.search(pattern, text)}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_each_of_a_hundred_patterns_is_heard(order: str) -> None:
+    count = 100
+    patterns = {f"^x{number}_": {"type": "integer", "minimum": number} for number in range(count)}
+    constraint = compiled({"type": "object", "patternProperties": patterns, "additionalProperties": False}, order)
+    assert constraint is not None
+    for number in range(count):
+        assert constraint.accepts(f'{{"x{number}_":{number}}}') and not constraint.accepts(f'{{"x{number}_":{number - 1}}}')
 
 
 def test_texts_of_finite_classes_are_counted() -> None:

@@ -50,6 +50,7 @@ from .sameness import Sameness
 
 _MEANINGFUL: Final = ASSERTIONS | APPLICATORS
 FEW_PRODUCTS: Final = 32  # alternatives that conditions multiply to; where there are more, they stay conditions
+FEW_EXCLUSIVE: Final = 4  # branches of which each is told from all others, though they may hold together
 FEW_OF_EACH: Final = 8  # as many times those of one condition, where that is more
 
 
@@ -106,7 +107,7 @@ class Branches:
             if any(isinstance(literal, Exclusive) for literal in current):
                 open_terms += self._combined.exclusions.settled(current)[::-1]
                 continue
-            spelled = self._combined.conditions.spelled_out(current)
+            spelled = [each for each in self._combined.conditions.spelled_out(current) if not self._excludes(each, current)]
             if not spelled:
                 done.append(current)
                 continue
@@ -118,6 +119,14 @@ class Branches:
                 done.append(current)
             check_count(len(open_terms) + len(done), (spelled[0].site,))
         return done
+
+    def _excludes(self, condition: Condition, term: Term) -> bool:
+        """Whether a condition is that one of many branches holds, which are not known to exclude each other: each would have to say
+        of all others that they do not."""
+        site = condition.site
+        if condition.keyword != "oneOf" or site.is_loose or len(self._parts.subschemas(site, "oneOf")) <= FEW_EXCLUSIVE:
+            return False
+        return not self._combined.exclusions.exclude_each_other(site, term)
 
     def spelled_out(self, term: Term) -> list[Term]:
         """The alternatives that a term comes to without its conditions."""

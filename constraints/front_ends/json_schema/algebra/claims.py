@@ -20,6 +20,7 @@ from ..documents.document import Site
 from ..documents.keywords import TYPES
 from ..documents.reading import Members, Pattern
 from ..strings.string_shape import Mismatch
+from .formulas import Formula
 
 ALL_ATOMS = frozenset().union(*TYPES.values())
 NUMBERS = TYPES["number"]
@@ -247,49 +248,6 @@ class Clause(HashedOnce):
     @property
     def atoms(self) -> frozenset[str]:
         return TYPES["object"] if self.strict else ALL_ATOMS
-
-
-@dataclass(frozen=True, slots=True)
-class Has(HashedOnce):
-    """The object has a member of this name, whose value satisfies `conj`."""
-
-    name: str
-    conj: Conj
-
-    __hash__ = HashedOnce.__hash__
-
-
-@dataclass(frozen=True, slots=True)
-class AtLeast(HashedOnce):
-    """The object has so many members, or more."""
-
-    count: int
-
-    __hash__ = HashedOnce.__hash__
-
-
-@dataclass(frozen=True, slots=True)
-class Negated(HashedOnce):
-    """A formula does not hold."""
-
-    part: Formula
-
-    __hash__ = HashedOnce.__hash__
-
-
-@dataclass(frozen=True, slots=True)
-class Joined(HashedOnce):
-    """"all" of some formulas hold, or "any", or exactly "one". `formulas.py` makes them."""
-
-    how: str
-    parts: tuple[Formula, ...]
-    answers: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # to what it was asked (formulas.py)
-
-    __hash__ = HashedOnce.__hash__
-
-
-Fact = Has | AtLeast
-Formula = bool | Fact | Negated | Joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .claims import Claim, Conj, Formula, Has, HashedOnce, Index, Keys
-from .formulas import any_of, negation
+from .claims import Claim, Conj, HashedOnce, Index, Keys
+from .formulas import Formula, Has, any_of, negation
 
 Clause = tuple["Need", ...]
 FEW_CLAUSES = 8  # that are followed one by one; more become decision diagrams, where they are about single members

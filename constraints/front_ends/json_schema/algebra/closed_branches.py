@@ -14,9 +14,9 @@ from typing import Any
 from ..documents.document import Site
 from ..documents.keywords import value_of
 from ..documents.reading import Members
-from .claims import Claim, Common, Condition, Conj, Formula, Has
+from .claims import Claim, Common, Condition, Conj
 from .conditions import Conditions
-from .formulas import all_of, negation, one_of, ways
+from .formulas import Formula, Has, all_of, negation, one_of, ways
 from .parts import Parts
 
 MORE_THAN = 4  # branches; as many are told apart as alternatives

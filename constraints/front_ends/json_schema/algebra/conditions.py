@@ -10,8 +10,8 @@ from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES
 from ..documents.keywords import in_force, is_anything, value_of
 from ..documents.reading import count_of, members_of, required_of
-from .claims import AtLeast, Claim, Clause, Common, Condition, Conj, Count, Formula, Has, Term, has_key, lacks_key
-from .formulas import all_of, any_of, facts, is_clause, negation, one_of, ways
+from .claims import Claim, Clause, Common, Condition, Conj, Count, Term, has_key, lacks_key
+from .formulas import AtLeast, Formula, Has, all_of, any_of, facts, is_clause, negation, one_of, ways
 from .parts import Parts, condition
 from .products import FEW
 

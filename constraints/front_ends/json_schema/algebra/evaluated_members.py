@@ -14,9 +14,9 @@ from ..documents.document import Site
 from ..documents.keywords import in_force
 from ..documents.reading import members_of
 from .annotations import Annotations, applied
-from .claims import Claim, Condition, Conj, Formula, Has, Term, Unevaluated
+from .claims import Claim, Condition, Conj, Term, Unevaluated
 from .conditions import Conditions
-from .formulas import MANY_WAYS, all_of, any_of, negation
+from .formulas import MANY_WAYS, Formula, Has, all_of, any_of, negation
 from .parts import Parts, condition
 
 FEW_BRANCHES: Final = 64  # sets of branches that may hold; as many are told apart as alternatives

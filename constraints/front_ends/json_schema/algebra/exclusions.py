@@ -10,7 +10,8 @@ from typing import Protocol
 
 from ..documents.document import Site
 from ..documents.policy import Policy
-from .claims import Exclusive, Term
+from .atoms import literal_atoms
+from .claims import ALL_ATOMS, Exclusive, Kinds, Term
 from .parts import Parts
 from .products import MAX_TERMS, Products, too_many
 
@@ -32,7 +33,7 @@ class Exclusions:
     ) -> None:  # fmt: skip
         self._policy, self._branches, self._parts, self._products = policy, branches, parts, products
         self._are_apart, self._cases = are_apart, cases
-        self._exclude_each_other: dict[Site, bool] = {}
+        self._exclude_each_other: dict[tuple[Site, frozenset[str]], bool] = {}
 
     def settled(self, term: Term) -> list[Term]:
         """The term without `Exclusive` literals: dropped where the branches exclude each other, else spelled out."""
@@ -50,14 +51,22 @@ class Exclusions:
                 raise too_many(len(open_terms) + len(done), (exclusive.site,))
         return done[::-1]
 
+    def exclude_each_other(self, site: Site, term: Term) -> bool:
+        """Whether it is proven that no value of the types that a term leaves satisfies two branches of the `oneOf` of a site."""
+        atoms = ALL_ATOMS.intersection(*map(literal_atoms, term))
+        known = self._exclude_each_other.get((site, atoms))
+        if known is None:
+            kinds = () if atoms == ALL_ATOMS else (Kinds(atoms),)
+            parts = self._parts.subschemas(site, "oneOf")
+            branches = [[(*kinds, *each) for each in self._branches.holds(part)] for part in parts]
+            known = self._exclude_each_other[site, atoms] = self._are_apart(branches)
+        return known
+
     def _alone(self, rest: Term, exclusive: Exclusive) -> list[Term]:
         site = exclusive.site
+        if exclusive.index is not None and self.exclude_each_other(site, rest):
+            return [rest]
         parts = self._parts.subschemas(site, exclusive.keyword)
-        if exclusive.index is not None:
-            if site not in self._exclude_each_other:
-                self._exclude_each_other[site] = self._are_apart([self._branches.holds(part) for part in parts])
-            if self._exclude_each_other[site]:
-                return [rest]
         return self._without(rest, [part for index, part in enumerate(parts) if index != exclusive.index])
 
     def _without(self, term: Term, parts: list[Site], decided: frozenset[str] = frozenset()) -> list[Term]:

@@ -7,13 +7,86 @@ alternatives they would multiply; as formulas they become decision diagrams (see
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import combinations
+from typing import Any, Final
 
-from .claims import AtLeast, Fact, Formula, Has, Joined, Negated
+from ....grammar.stopwatch import look
 
 MANY_WAYS = 1 << 20  # ways, or more
 _NO_NAMES, _NO_COUNTS = frozenset[str](), frozenset[int]()
+_SHORT: Final = (1 << 61) - 1  # bits of hashes that machine code holds as they are
+_BETWEEN_LOOKS: Final = 255  # facts made, about
+
+
+# Formulas are keys of many dictionaries, and large: each knows its hash from the beginning, and is not changed. They are classes of
+# machine code, for which dataclasses with slots cannot be.
+
+
+class Has:
+    """The object has a member of this name, whose value satisfies the conjunction `conj` (claims.py)."""
+
+    def __init__(self, name: str, conj: Any) -> None:
+        self.name: Final = name
+        self.conj: Final = conj
+        self._hash: Final = hash((name, conj)) & _SHORT
+        if not self._hash & _BETWEEN_LOOKS:
+            look()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Has) and self.name == other.name and bool(self.conj == other.conj))
+
+
+class AtLeast:
+    """The object has so many members, or more."""
+
+    def __init__(self, count: int) -> None:
+        self.count: Final = count
+
+    def __hash__(self) -> int:
+        return self.count
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AtLeast) and self.count == other.count
+
+
+class Negated:
+    """A formula does not hold."""
+
+    def __init__(self, part: Formula) -> None:
+        self.part: Final = part
+        self._hash: Final = ~hash(part)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Negated) and self._hash == other._hash and bool(self.part == other.part))
+
+
+class Joined:
+    """"all" of some formulas hold, or "any", or exactly "one". Made by the functions below."""
+
+    def __init__(self, how: str, parts: tuple[Formula, ...]) -> None:
+        self.how: Final = how
+        self.parts: Final = parts
+        self.answers: Final[dict[str, Any]] = {}  # to what it was asked
+        self._hash: Final = hash((how, parts)) & _SHORT
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Joined) and self._hash == other._hash and self.how == other.how and self.parts == other.parts
+
+
+Fact = Has | AtLeast
+Formula = bool | Fact | Negated | Joined
 
 
 def all_of(parts: Iterable[Formula]) -> Formula:
@@ -31,7 +104,10 @@ def _joined(how: str, parts: Iterable[Formula], neutral: bool) -> Formula:
             continue
         if isinstance(part, bool):
             return part
-        found |= dict.fromkeys(part.parts if isinstance(part, Joined) and part.how == how else (part,))
+        if isinstance(part, Joined) and part.how == how:
+            found |= dict.fromkeys(part.parts)
+        else:
+            found[part] = None
     if len(found) < 2:
         return next(iter(found), neutral)
     return Joined(how, tuple(found))
@@ -83,21 +159,14 @@ def counts(formula: Formula) -> frozenset[int]:
     return known
 
 
-def _facts_below(formula: Formula) -> Iterator[tuple[Has, bool]]:
-    work: list[tuple[Formula, bool]] = [(formula, True)]
-    seen: set[tuple[Formula, bool]] = set()
-    while work:
-        part, wanted = each = work.pop()
-        if each in seen or isinstance(part, (bool, AtLeast)):
-            continue
-        seen.add(each)
-        if isinstance(part, Has):
-            yield part, wanted
-        elif isinstance(part, Negated):
-            work.append((part.part, not wanted))
-        else:
-            both = (True, False) if part.how == "one" else (wanted,)
-            work += [(below, way) for below in reversed(part.parts) for way in both]
+def _facts_below(formula: Joined) -> dict[tuple[Has, bool], None]:
+    found: dict[tuple[Has, bool], None] = {}
+    for part in formula.parts:
+        told = facts(part)
+        if formula.how == "one":
+            found |= dict.fromkeys([(fact, not wanted) for fact, wanted in told])
+        found |= dict.fromkeys(told)
+    return found
 
 
 def is_clause(formula: Formula) -> bool:
@@ -190,12 +259,15 @@ def connected(formulas: Iterable[Formula]) -> list[list[Formula]]:
             above[name] = name = above[other]
         return name
 
+    groups: dict[str, list[Formula]] = {}
+    named: list[str] = []  # one of the members that each part speaks of
     for formula in parts:
         names = names_of(formula)
-        one = min(names, default="")
-        for name in sorted(names - {one}):
-            above[first(name)] = first(one)
-    groups: dict[str, list[Formula]] = {}
-    for formula in parts:
-        groups.setdefault(first(min(names_of(formula), default="")), []).append(formula)
+        one = next(iter(names), "")
+        named.append(one)
+        if len(names) > 1:
+            for name in names:
+                above[first(name)] = first(one)
+    for one, formula in zip(named, parts, strict=True):
+        groups.setdefault(first(one), []).append(formula)
     return list(groups.values())

@@ -27,8 +27,6 @@ from .claims import (
     Count,
     Either,
     Equals,
-    Fact,
-    Formula,
     Keys,
     Kinds,
     Literal,
@@ -36,7 +34,7 @@ from .claims import (
     Term,
     lacks_key,
 )
-from .formulas import facts, given
+from .formulas import Fact, Formula, facts, given
 
 MIN_GROUPS: Final = 4  # that a member tells apart; fewer are multiplied
 MAX_VALUES: Final = 2_000  # of the member

@@ -12,9 +12,9 @@ from ..documents.values import atom_of, equality_key, is_integral
 from ..strings.string_shape import StringShape
 from ..strings.strings import Strings
 from .branches import Branches
-from .claims import AtLeast, Conj, Fact, NameTest, Term
+from .claims import Conj, NameTest, Term
 from .clauses import Need
-from .formulas import is_true
+from .formulas import AtLeast, Fact, is_true
 from .names import Names
 from .shapes import ArrayShape, NumberShape, ObjectShape
 from .shaping import Shapes

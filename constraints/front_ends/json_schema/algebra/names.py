@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, starmap
 from operator import attrgetter
@@ -16,12 +16,21 @@ from ....grammar.matcher import Matcher
 from ..documents.reading import Pattern
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
-from ..strings.text_classes import TextClasses, automaton_of, classified, number_of_texts, number_of_words, without
+from ..strings.text_classes import (
+    TextClasses,
+    automaton_of,
+    class_of,
+    classified,
+    number_of_texts,
+    number_of_words,
+    without,
+)
 from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 2  # so few make few combinations, whether or not a name can pass two of them; more are sorted by one automaton
 _FEW_PAIRED = 16  # of which each pair may be asked whether a name passes both; of more, one automaton is found sooner
+_MANY_ASKED = 4_000  # tests of single names; of more, one automaton is asked
 _MAX_STATES = 20_000  # of that automaton
 _MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that, and of names that are counted
 _FEW_CLASSES = 32  # of tests that have larger automata; and that are not asked whether their values are the same
@@ -64,11 +73,35 @@ class Names:
         self._bodies: dict[NameTest, Body] = {}
         self._apart: dict[frozenset[NameTest], bool] = {}
         self._automata: dict[Node, FiniteAutomaton] = {}
+        self._num_asked = 0  # tests of single names
+        self._all_sorted: dict[tuple[NameTest, ...], tuple[SortedNames, Passed, list[NameTest]] | None] = {}
         self._sorted: dict[tuple[tuple[NameTest, ...], frozenset[str], Passed], SortedNames | None] = {}
 
-    def passed(self, name: str, tests: Iterable[NameTest]) -> Passed:
+    def passed(self, name: str, tests: Collection[NameTest]) -> Passed:
         """The tests that a name passes."""
+        if len(tests) > _FEW_PAIRED:
+            self._num_asked += len(tests)
+            if self._num_asked > _MANY_ASKED and (found := self._of_all_names(tuple(tests))) is not None:
+                sorted_names, certain, others = found
+                passed = sorted_names.passed.get(class_of(sorted_names.texts, self._text.body(name)))
+                if passed is not None:
+                    return (passed - certain).union(test for test in others if self._passes(name, test))
         return frozenset(test for test in tests if self._passes(name, test))
+
+    def _of_all_names(self, tests: tuple[NameTest, ...]) -> tuple[SortedNames, Passed, list[NameTest]] | None:
+        """All names by those of many tests that are open; those that all names are said to pass but for some, and all others, which
+        are to be asked one by one. None where such an automaton is too large."""
+        if tests not in self._all_sorted:
+            certain, is_open = self._certain(tests), frozenset(self._open(tests))
+            try:
+                found = self.sorted(list(tests))
+            except ConstraintLimit as error:
+                if error.limit != "name_classes":
+                    raise
+                found = None
+            others = [test for test in tests if test not in is_open]
+            self._all_sorted[tests] = None if found is None else (found, certain, others)
+        return self._all_sorted[tests]
 
     def listed(self, tests: Iterable[NameTest]) -> Iterator[str]:
         """The names that tests list, as those that pass or as those that do not."""
@@ -117,16 +150,16 @@ class Names:
     ) -> SortedNames | None:
         certain, tests = self._certain(told), self._open(told)
 
-        def passed_by(number: int) -> Passed:
-            return certain | frozenset(test for bit, test in enumerate(tests) if number >> bit & 1)
+        def passed_by(bits: int) -> Passed:
+            return certain | frozenset(test for bit, test in enumerate(tests) if bits >> bit & 1)
 
-        def alike(numbers: list[int]) -> dict[int, int]:
-            if len(numbers) > 2 * MAX_CLASSES:
+        def alike(sets: list[int]) -> dict[int, int]:
+            if len(sets) > 2 * MAX_CLASSES:
                 raise self._too_many(tests)
-            if len(numbers) <= _FEW_CLASSES:
-                return {number: number for number in numbers}
+            if len(sets) <= _FEW_CLASSES:
+                return {each: each for each in sets}
             first: dict[Hashable, int] = {}
-            return {number: first.setdefault(meaning(passed_by(number)), number) for number in numbers}
+            return {each: first.setdefault(meaning(passed_by(each)), each) for each in sets}
 
         try:
             automata = [self._automaton(self._body(test), _MAX_STATES_OF_ONE) for test in tests]
@@ -138,14 +171,14 @@ class Names:
             for test, automaton in zip(tests, automata, strict=True):
                 if test in wanted:
                     whole = product(whole, automaton, _MAX_STATES)[0]
-            found = classified(whole, automata, _MAX_STATES, alike)
+            found, sets = classified(whole, automata, _MAX_STATES, alike)
         except TooManyStates:
             if len(tests) > _FEW_PAIRED and self._are_all_apart(tests):
                 return None
             raise self._too_many(tests) from None
-        if len(found.numbers) > MAX_CLASSES:
+        if len(sets) > MAX_CLASSES:
             raise self._too_many(tests)
-        passed = {number: passed_by(number) for number in found.numbers}
+        passed = dict(enumerate(map(passed_by, sets)))
         return SortedNames(found, passed, number_of_texts(found, MAX_AVAILABLE))
 
     def any_characters(self) -> tuple[Node, FiniteAutomaton]:

@@ -20,12 +20,28 @@ from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.keyword_table import concerning
 from ..documents.keywords import TYPES
-from ..documents.values import atom_of
-from .claims import NUMBERS, Among, Cell, Claim, Conj, Kinds, Length, Literal, NotMultiple, Term, Within
+from ..documents.values import atom_of, equality_key
+from .claims import (
+    NUMBERS,
+    Among,
+    Cell,
+    Claim,
+    Conj,
+    Kinds,
+    Length,
+    Literal,
+    Named,
+    NameTest,
+    NotMultiple,
+    Term,
+    Within,
+    negated,
+)
 from .membership import Membership
 from .shaping import Shapes
 
 MAX_PIECES = 1_000
+_FEW_CASES = 16  # of strings, of which it is not asked whether some string is in each
 MOST_TOLD_APART = 256  # cases of one value, where every combination has to be looked at
 _TYPES = (TYPES["null"], TYPES["boolean"], NUMBERS, TYPES["string"], TYPES["array"], TYPES["object"])
 _ABOUT = {kind: concerning(kind) for kind in ("array", "object")}
@@ -116,8 +132,48 @@ class Partitions:
         open_conjs = [conj for conj, facet in told.items() if not settled[conj] and not (facet is not None and facet.is_none)]
         for conj in open_conjs:
             del settled[conj]
-        for conj, truths in told_apart(value, open_conjs):
+        cases: list[Case] | None = None
+        try:
+            cases = told_apart(value, open_conjs)
+        except ConstraintLimit as error:
+            if error.limit != "alternatives" or atoms != TYPES["string"]:
+                raise
+        if atoms == TYPES["string"] and (cases is None or len(cases) > _FEW_CASES):
+            of_texts = self._by_texts(value, open_conjs)
+            if cases is None or (of_texts is not None and len(of_texts) < len(cases)):
+                cases = of_texts
+        if cases is None:
+            raise too_many(len(open_conjs), MOST_TOLD_APART)
+        for conj, truths in cases:
             yield conj, {**settled, **truths}
+
+    def _by_texts(self, value: Conj, conjs: Sequence[Conj]) -> list[Case] | None:
+        """The cases of strings, sorted by which conjunctions they satisfy (names.py); None where that is too much.
+
+        That a conjunction does not hold is claimed where strings of the same case but for that would satisfy it, too.
+        """
+        names = self._membership.names()
+        tests: list[NameTest] = [Named(conj) for conj in conjs]
+        try:
+            sets = [*names.classes(tests)]
+        except ConstraintLimit as error:
+            if error.limit != "name_classes":
+                raise
+            return None
+        listed = dict.fromkeys(names.listed(tests))
+        keys, apart = tuple(map(equality_key, listed)), tuple(listed)
+        cases: list[Case] = []
+        for text, key in zip(apart, keys, strict=True):
+            truths = _passed(names.passed(text, tests), conjs)
+            cases.append((self._claimed(value, ((Among((key,), (text,)),),), conjs, truths), truths))
+        others = self._claimed(value, ((Among(keys, apart, holds=False),),) if listed else (), conjs, {})
+        for passed in sets:
+            truths = _passed(passed, conjs)
+            near = frozenset[NameTest]().union(*(each for each in sets if each > passed)) - passed
+            told = [conj for conj, holds in truths.items() if holds or Named(conj) in near]
+            claims = [claim for conj in told for claim in (conj if truths[conj] else negated(conj))]
+            cases.append((self._conjoin([*others, *claims]), truths))
+        return cases
 
     def _facet(self, terms: list[Term], atoms: frozenset[str]) -> _Facet | None:
         """What the alternatives of a conjunction say of one type; None where that is more than pieces."""
@@ -156,6 +212,10 @@ class Partitions:
             return _Piece(atoms, (string.low, False) if string.low else None, high) if is_plain else None
         kind = next(iter(atoms))
         return _Piece(atoms) if kind not in _ABOUT or all(_is_silent(literal, kind) for literal in term) else None
+
+
+def _passed(passed: frozenset[NameTest], conjs: Sequence[Conj]) -> dict[Conj, bool]:
+    return {conj: Named(conj) in passed for conj in conjs}
 
 
 def _is_silent(literal: Literal, kind: str) -> bool:

@@ -15,9 +15,9 @@ from operator import attrgetter
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.reading import Members
-from .claims import NOTHING, Claim, Conj, Formula, Index, Keys, NameTest
+from .claims import NOTHING, Claim, Conj, Index, Keys, NameTest
 from .clauses import Need
-from .formulas import facts
+from .formulas import Formula, facts
 
 Conjoin = Callable[[Iterable[Claim]], Conj]
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
-from ..algebra.claims import Conj, Formula, Has
-from ..algebra.formulas import connected, facts, names_of
+from ..algebra.claims import Conj
+from ..algebra.formulas import Formula, Has, Joined, connected, facts, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
 from .restrictions import Restrictions
 
@@ -96,10 +96,33 @@ class ConditionalMembers:
             try:
                 self._groups_known[key] = self._of_group(list(formulas), splits)
             except TooLarge:
-                if self._otherwise is None or splits < _SPLITS:
+                if splits < _SPLITS:
                     raise
-                self._groups_known[key] = self._otherwise._of_group(list(formulas), 0)
+                self._groups_known[key] = self._one_by_one(list(formulas))
         return self._groups_known[key]
+
+    def _one_by_one(self, formulas: list[Formula]) -> list[Parts]:
+        """The alternatives of formulas whose diagram is too large in the order of the members: in another order, or those of each
+        part of one that says that any of some parts holds."""
+        try:
+            if self._otherwise is not None:
+                return self._otherwise._of_group(formulas, 0)
+        except TooLarge:
+            pass
+        options = [each for each in formulas if isinstance(each, Joined) and each.how == "any"]
+        if not options:
+            raise TooLarge
+        longest = max(options, key=lambda each: len(each.parts))
+        others = [each for each in formulas if each is not longest]
+        names = frozenset[str]().union(*map(names_of, formulas))
+        out: list[Parts] = []
+        for part in longest.parts:
+            idle = names - names_of(part).union(*map(names_of, others))
+            free = self._free(frozenset(map(self._levels.__getitem__, idle)))
+            out += [(*free, *parts) for parts in self.alternatives([part, *others], 0)]
+            if len(out) > MAX_ALTERNATIVES:
+                raise TooLarge
+        return out
 
     def _of_group(self, formulas: list[Formula], splits: int) -> list[Parts]:
         """The alternatives of formulas that have members in common."""

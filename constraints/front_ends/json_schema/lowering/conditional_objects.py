@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ....grammar.member_diagrams import LAST, MemberDiagrams
-from ..algebra.claims import AtLeast, Claim, Conj, Formula, Has
-from ..algebra.formulas import counts, facts, given, names_of
+from ..algebra.claims import Claim, Conj
+from ..algebra.formulas import AtLeast, Formula, Has, counts, facts, given, names_of
 from ..algebra.shapes import ObjectShape
 from ..strings.text import JsonText
 from .conditional_members import ConditionalMembers, Member

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from ....base.errors import ConstraintLimit
 from ....grammar.stopwatch import hold
-from ..algebra.claims import Formula, Has, Joined, Negated
+from ..algebra.formulas import Formula, Has, Joined, Negated
 
 FALSE, TRUE = 0, 1
 MAX_NODES = 20_000  # of the diagrams of one object

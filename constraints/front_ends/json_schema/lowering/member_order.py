@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
-from ..algebra.claims import Formula, Joined, Negated
-from ..algebra.formulas import all_of, facts, names_of
+from ..algebra.formulas import Formula, Joined, Negated, all_of, facts, names_of
 
 MOST_BESIDE = 12  # members of one formula that are all taken to be near each other
 

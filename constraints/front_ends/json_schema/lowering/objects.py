@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ....grammar.expression import FAIL, Event, Grammar, Node
-from ..algebra.claims import Claim, Conj, Formula, Has, Keys, NameTest
+from ..algebra.claims import Claim, Conj, Keys, NameTest
 from ..algebra.clauses import FEW_CLAUSES, Clause, Need, formula_of
-from ..algebra.formulas import any_of
+from ..algebra.formulas import Formula, Has, any_of
 from ..algebra.names import Names
 from ..algebra.shapes import ObjectShape
 from ..documents.values import string_text

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..algebra.claims import Formula, Has, Joined, Negated
-from ..algebra.formulas import all_of, any_of, negation, one_of
+from ..algebra.formulas import Formula, Has, Joined, Negated, all_of, any_of, negation, one_of
 
 _NONE: tuple[Has, ...] = ()
 

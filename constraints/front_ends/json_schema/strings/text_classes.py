@@ -5,13 +5,14 @@ inside a key would be a state of every class at a time; here it is one state, wh
 
     any text, with a, with b         classes: neither, a, b, both        states: nothing yet, a found, b found, both found
 
-A class is the set of the languages that its texts belong to, as the bits of a number. An automaton over classes is one where texts
-of every class end in states of their own, so it is multiplied and minimised as others are (automaton/finite_automata.py).
+A class is a set of languages: the texts that belong to these and to no others. Sets are bits of numbers of any length, and in an
+automaton classes are numbered, as there may be many languages and never are many classes. The automata of halves of the languages
+are multiplied, whose product is minimal as they are: what leads to different pairs of classes must stay apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,19 +84,23 @@ def automaton_of(steps: Steps, node: Node, limit: int) -> FiniteAutomaton:
 
 
 def classified(
-    whole: FiniteAutomaton, languages: Iterable[FiniteAutomaton], limit: int, alike: Callable[[list[int]], Mapping[int, int]],
-) -> TextClasses:
-    """The texts of `whole` by which of the languages they belong to; the first one is bit 0. The automaton need not be minimal.
-    Raises `TooManyStates` beyond `limit` states.
+    whole: FiniteAutomaton, languages: Sequence[FiniteAutomaton], limit: int, alike: Callable[[list[int]], Mapping[int, int]],
+) -> tuple[TextClasses, list[int]]:
+    """The texts of `whole` by which of the languages they belong to, and for each class these as bits; the first language is bit 0.
+    From every state some text is completed. Raises `TooManyStates` beyond `limit` states.
 
-    alike: for classes by the languages so far, the class of which each may stay a part, whatever the next languages are.
+    alike: for sets of some of the languages the set of which each may stay a part, whatever the others are.
     """
-    found = TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, UNCLASSED), whole.start)
-    for bit, language in enumerate(languages):
-        found = _divided(minimal(found), language, bit, limit)
-        numbers = {UNCLASSED: UNCLASSED, **alike(found.numbers)}
-        found = found._replace(classes=np.array([numbers[each] for each in found.classes.tolist()], np.int64))
-    return found
+    if not languages:
+        return TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, UNCLASSED), whole.start), [0]
+    parts = [_halved(whole, language, bit, limit) for bit, language in enumerate(languages)]
+    while len(parts) > 1:  # neighbours, since their texts often begin alike
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [_joined(*pair, limit, alike) for pair in pairs] + parts[len(parts) & ~1 :]
+    texts, sets = parts[0]
+    order = sorted(range(len(sets)), key=sets.__getitem__)
+    number = np.append(np.argsort(order), UNCLASSED)  # at UNCLASSED, which is -1, too
+    return texts._replace(classes=number[texts.classes]), [sets[each] for each in order]
 
 
 def without(whole: FiniteAutomaton, excluded: FiniteAutomaton, limit: int) -> FiniteAutomaton:
@@ -103,35 +108,69 @@ def without(whole: FiniteAutomaton, excluded: FiniteAutomaton, limit: int) -> Fi
     return minimized(product(whole, complement(excluded), limit)[0])
 
 
-def _divided(texts: TextClasses, language: FiniteAutomaton, bit: int, limit: int) -> TextClasses:
-    """The same texts, with one more bit in the classes of those that belong to a language."""
+def _halved(whole: FiniteAutomaton, language: FiniteAutomaton, bit: int, limit: int) -> tuple[TextClasses, list[int]]:
+    """The texts of an automaton, those that belong to a language in a class of their own."""
     nowhere = language.num_states  # behind what no text of the language begins with
     rows = np.where(language.next == DEAD, nowhere, language.next)
     rows[DEAD] = DEAD
     rows = np.vstack([rows, np.full((1, rows.shape[1]), nowhere)]).astype(np.int32)
-    accepts = np.append(language.accepts, 0)
-    codes, letters = np.unique(texts.letters * 256 + language.letters, return_inverse=True)
-    of_texts, of_language = (codes // 256).astype(np.int32), (codes % 256).astype(np.int32)
+    start = language.start if language.start != DEAD else nowhere
+    texts = TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, UNCLASSED), whole.start)
+    others = TextClasses(language.letters, rows, np.append(language.accepts, 0).astype(np.int64), start)
+    pairs, found = _multiplied(texts, others, limit)
+    texts, sets = _numbered(found, texts.classes[pairs[:, 0]] != UNCLASSED, others.classes[pairs[:, 1]], [0, 1 << bit])
+    return minimal(texts), sets
+
+
+def _joined(
+    first: tuple[TextClasses, list[int]], second: tuple[TextClasses, list[int]], limit: int,
+    alike: Callable[[list[int]], Mapping[int, int]],
+) -> tuple[TextClasses, list[int]]:  # fmt: skip
+    """The same texts in both, by the languages of both."""
+    pairs, found = _multiplied(first[0], second[0], limit)
+    left, right = first[0].classes[pairs[:, 0]], second[0].classes[pairs[:, 1]]
+    is_end, count = left != UNCLASSED, len(second[1])
+    met, of_met = np.unique(np.where(is_end, left * count + right, 0), return_inverse=True)
+    sets = [first[1][each // count] | second[1][each % count] for each in met.tolist()]
+    ended = set(of_met[is_end].tolist())  # 0 stands for no end as well
+    numbers = alike([each for number, each in enumerate(sets) if number in ended])
+    texts, kept = _numbered(found, is_end, of_met, [numbers.get(each, each) for each in sets])
+    return (texts if len(kept) == len(ended) else minimal(texts)), kept
+
+
+def _numbered(
+    texts: TextClasses, is_end: NDArray[np.bool_], kinds: NDArray[np.int64], sets: list[int]
+) -> tuple[TextClasses, list[int]]:
+    """Texts with classes, and the set of each: sets[kinds[state]] where texts end."""
+    used = np.unique(kinds[is_end]).tolist()
+    number = {each: index for index, each in enumerate(dict.fromkeys(sets[kind] for kind in used))}
+    new = np.full(len(sets), UNCLASSED)
+    new[used] = [number[sets[kind]] for kind in used]
+    return texts._replace(classes=np.where(is_end, new[kinds], UNCLASSED)), list(number)
+
+
+def _multiplied(first: TextClasses, second: TextClasses, limit: int) -> tuple[NDArray[np.int32], TextClasses]:
+    """The pairs of states of two automata that texts lead to, and an automaton of these without classes."""
+    codes, letters = np.unique(first.letters * 256 + second.letters, return_inverse=True)
+    of_first, of_second = (codes // 256).astype(np.int32), (codes % 256).astype(np.int32)
     room = min(_FIRST_STATES, limit)
     while True:
         pairs, next_ = np.empty((room + 2, 2), np.int32), np.zeros((room + 2, codes.size), np.int32)
-        start = language.start if language.start != DEAD else nowhere
-        count = multiply(texts.next, rows, of_texts, of_language, texts.start, start, pairs, next_)
+        count = multiply(first.next, second.next, of_first, of_second, first.start, second.start, pairs, next_)
         if count != TOO_MANY_STATES:
             break
         if room == limit:
             raise TooManyStates
         room = min(8 * room, limit)
-    pairs = pairs[: count + 1]
-    before = texts.classes[pairs[:, 0]]
-    classes = np.where(before == UNCLASSED, UNCLASSED, before | (accepts[pairs[:, 1]].astype(np.int64) << bit))
-    return TextClasses(letters.astype(np.int32).ravel(), next_[: count + 1], classes, min(1, count))
+    none = np.full(count + 1, UNCLASSED)
+    return pairs[: count + 1], TextClasses(letters.astype(np.int32).ravel(), next_[: count + 1], none, min(1, count))
 
 
 def minimal(texts: TextClasses) -> TextClasses:
     """The same texts and classes with the fewest states and letters. From every state some text is completed.
 
-    Classes become letters: one for each bit, which leads from the states of the classes that have it to a state of its own.
+    Classes become letters: one for each bit of their numbers, which leads from the states of the classes that have it to a state of
+    its own.
     """
     count = texts.num_states
     bits = [(texts.classes >= 0) & (texts.classes >> bit & 1 == 1) for bit in range(int(texts.classes.max(initial=0)).bit_length())]
@@ -150,6 +189,14 @@ def minimal(texts: TextClasses) -> TextClasses:
     columns = np.ascontiguousarray(next_[:, kept[:num_letters]])
     start = int(number[block[texts.start]])
     return TextClasses(letter[texts.letters], columns, texts.classes[first[kept_states]], start)
+
+
+def class_of(texts: TextClasses, text: bytes) -> int:
+    """The class of a text; UNCLASSED where it is none of them."""
+    state = texts.start
+    for letter in texts.letters[np.frombuffer(text, np.uint8)].tolist():
+        state = int(texts.next[state, letter])
+    return int(texts.classes[state])
 
 
 def renamed(texts: TextClasses, numbers: Mapping[int, int]) -> TextClasses:
