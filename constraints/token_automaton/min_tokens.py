@@ -10,6 +10,10 @@ inside a body, and the surcharge of an item at the beginning of one; elsewhere t
 searched for a way out, breadth first. One more character is not always needed: the cheapest text may be a listed key that only
 begins like a candidate, and no byte before it was charged for more than that. So there a search tells whether the bound for texts
 without candidates holds after all.
+
+Behind the end of an item a mask asks for dozens of registers, one for each text that the item may have, and of few states. Most
+of these searches end with one token that leads away from all candidates. So of each state the tokens with the least cost behind
+them are found once, and for a register it is only asked whether one of them leads away from its candidates.
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ from .token_automaton import TokenAutomaton
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
 _MAX_MET = 1000  # places of searches among candidates that are kept; a place may have thousands of tokens
-_MAX_FOLLOWED = 10_000  # states whose followers are kept; most have a few, some have thousands
+MAX_FOLLOWERS = 1 << 20  # states behind tokens that are kept, 8 bytes each, of all states together; of one there may be thousands
+MAX_NEAREST = 8  # tokens of a state that are tried, and kept; where none will do all tokens are looked at
 Configuration = tuple[StateId, RegisterId]  # a state and a register
 
 
@@ -42,6 +47,13 @@ class Onward(NamedTuple):
     costs: NDArray[np.int32]
 
 
+class Nearest(NamedTuple):
+    """Of a state: the least cost behind any token, and some of the tokens behind which it is."""
+
+    cost: int
+    tokens: tuple[int, ...]
+
+
 class Distances:
     """The distances of the states of one automaton, remembered."""
 
@@ -50,7 +62,9 @@ class Distances:
         self._known: dict[StateId, int] = {}
         self._among_candidates: dict[Configuration, int] = {}
         self._met: dict[Configuration, Onward] = {}
+        self._nearest: dict[StateId, Nearest] = {}
         self._followed: dict[StateId, tuple[NDArray[np.intp], int]] = {}
+        self.num_followers = 0  # kept, of all states together
         self._ceilings: dict[StateId, int] = {}
         # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
@@ -137,6 +151,8 @@ class Distances:
         there would be countless registers.
         """
         enough, key = self._automaton.cost(state), self._automaton.key_place(held)
+        if key is None and (found := self._one_token_away(state, held)) <= enough:
+            return found
         before: dict[Configuration, Configuration] = {}
         seen, frontier, depth, last = {(state, held)}, {(state, held): 0}, 0, (state, held)
         while frontier and depth + 1 < best > enough:
@@ -168,6 +184,28 @@ class Distances:
             way.append(before[way[-1]])
         for tokens, configuration in enumerate(reversed(way[:-1]), start=1):
             self._among_candidates[configuration] = min(best - tokens, self._among_candidates.get(configuration, INFINITE))
+
+    def _one_token_away(self, state: StateId, held: RegisterId) -> int:
+        """What a search finds with its first token, where that is the nearest one of the state and leads away from all candidates;
+        else INFINITE. No register makes a token cheaper than that."""
+        automaton, nearest = self._automaton, self._nearest_of(state)
+        for token in nearest.tokens:
+            after, kept = automaton.advance_remembering(state, held, token)
+            if after != DEAD and automaton.cost(after) == nearest.cost and automaton.extra_cost(after, kept) == 0:
+                return 1 + nearest.cost
+        return INFINITE
+
+    def _nearest_of(self, state: StateId) -> Nearest:
+        known = self._nearest.get(state)
+        if known is None:
+            ends = self._automaton.end_states(state)[0]
+            costs = np.where(ends != DEAD, self._automaton.costs(ends), INFINITE)
+            least = int(costs.min(initial=INFINITE))
+            places = np.flatnonzero(costs == least) if least < INFINITE else np.empty(0, np.intp)
+            chosen = places[:: max(1, -(-places.size // MAX_NEAREST))]  # far from each other, so that they begin differently
+            known = Nearest(least, tuple(self._automaton.shared_vocabulary.trie.order[chosen].tolist()))
+            self._nearest[state] = known
+        return known
 
     def _onward(self, at: Configuration) -> Onward:
         """Where tokens lead from a state and a register. It is kept, because searches for neighbouring tokens ask for the
@@ -223,10 +261,17 @@ class Distances:
             alive = ends[ends != DEAD]
             is_reached = np.zeros(int(alive.max(initial=DEAD)) + 1, np.bool_)
             is_reached[alive] = True
-            if len(self._followed) >= _MAX_FOLLOWED:
-                self._followed.clear()
-            known = self._followed[state] = np.flatnonzero(is_reached), visited
+            known = np.flatnonzero(is_reached), visited
+            self._keep_followers(state, known)
         return known
+
+    def _keep_followers(self, state: StateId, followers: tuple[NDArray[np.intp], int]) -> None:
+        """Keep what `_followers` has found, and forget all others where they are too many together."""
+        self.num_followers += followers[0].size
+        if self.num_followers > MAX_FOLLOWERS:
+            self._followed.clear()
+            self.num_followers = followers[0].size
+        self._followed[state] = followers
 
     def _keep_path(self, state: StateId, parent: dict[StateId, StateId]) -> None:
         if state == DEAD:
