@@ -18,11 +18,23 @@ from ..automaton.tables import Fault, Tables
 from ..base.ids import StateId
 from ..numba_support.jit import inner
 from ..numba_support.records import Words
-from ..vocabulary.packed_records import ROOT, Vocab
+from ..vocabulary.packed_records import ROOT, Vocab, token_bytes
 from .counter_saturation import saturate_state
 from .mask_rows import begin, clear_tokens, has_too_many_edits
 from .strategy_contract import Told
-from .trie_walk import walk
+from .trie_walk import walk, walk_rest
+
+TIMES_COMMON = 2  # the depth that few tokens exceed, which few of these few exceed
+
+
+@inner
+def walk_longest(m: Tables, vocab: Vocab, rows: Words, place: int, end: int, reach: int, state: StateId) -> None:
+    """Look at those of the tokens at some places that have more than `reach` bytes, each by itself from `state`."""
+    for at in range(place, end):
+        first, last = token_bytes(vocab, vocab.array[at])
+        if last - first > reach:
+            clear_tokens(rows, at, at + 1)
+            walk_rest(m, vocab, rows, at, 0, state)
 
 
 def by_common_lengths(row_by_later: Any) -> Any:
@@ -38,9 +50,18 @@ def by_common_lengths(row_by_later: Any) -> Any:
             return Told.DECLINED
         begin(rows, number, 0)
         longer = vocab.longer
-        clear_tokens(rows, longer.order, longer.order + longer.nodes[longer.num_nodes].first)
-        walk(m, vocab, rows, longer, ROOT, state)
-        m.states[state].events |= m.states[saturated].events
+        end = longer.order + longer.nodes[longer.num_nodes].first
+        clear_tokens(rows, longer.order, end)
+        reach = TIMES_COMMON * vocab.common_depth
+        saturated_less = saturate_state(m, state, reach)
+        if m.n.fault != Fault.NONE:
+            return Told.DECLINED
+        walk(m, vocab, rows, longer, ROOT, saturated_less)
+        if saturated_less != state:
+            if m.n.fault != Fault.NONE or saturate_state(m, state, reach) != saturated_less:
+                return Told.DECLINED
+            walk_longest(m, vocab, rows, longer.order, end, reach, state)
+        m.states[state].events |= m.states[saturated].events | m.states[saturated_less].events
         return Told.DECLINED if has_too_many_edits(rows) or m.n.fault != Fault.NONE else Told.DESCRIBED
 
     return describe
