@@ -18,14 +18,17 @@ n only, `n ("+" n)*`, and ambiguity is gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ..base.errors import ConstraintLimit
 from .components import components, is_recursive
 from .emptiness import shows_empty
 from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
-from .recursion import BETWEEN_LOOKS, first_calls, reachable
+from .recursion import BETWEEN_LOOKS, children, first_calls, reachable
 from .source import Limits
 from .stopwatch import Stopwatch, look
+
+_MADE_OF_OTHERS: Final = frozenset({Kind.SEQ, Kind.BOTH, Kind.ALT, Kind.REPEAT, Kind.CALL})  # and may be empty as these are
 
 
 def without_left_recursion(grammar: Grammar, root: Node, limits: Limits) -> None:
@@ -43,15 +46,31 @@ def without_left_recursion(grammar: Grammar, root: Node, limits: Limits) -> None
 def nullable_nodes(grammar: Grammar) -> list[bool]:
     """bool [nodes]: whether a node contains the empty string (the least fixpoint over rules)."""
     empty = [False] * len(grammar)
-    changed = True
-    while changed:
-        changed = False
-        for node in map(Node, range(len(grammar))):
-            if node & BETWEEN_LOOKS == 0:
-                look()
-            if not empty[node] and _contains_empty(grammar, node, empty):
-                empty[node] = changed = True
+    for node in map(Node, range(len(grammar))):
+        if node & BETWEEN_LOOKS == 0:
+            look()
+        empty[node] = _contains_empty(grammar, node, empty)
+    calls = [node for node in map(Node, range(len(grammar))) if not empty[node] and grammar.kind(node) is Kind.CALL]
+    found = [call for call in calls if _contains_empty(grammar, call, empty)]  # of rules that come behind
+    if found:
+        _spread(grammar, empty, found)
     return empty
+
+
+def _spread(grammar: Grammar, empty: list[bool], found: list[Node]) -> None:
+    """To all that some nodes, which are found to be empty, make empty as well: each node once."""
+    users: dict[Node, list[Node]] = {}  # of nodes that are not known to be empty: those that are made of them
+    for node in map(Node, range(len(grammar))):
+        if node & BETWEEN_LOOKS == 0:
+            look()
+        if not empty[node] and grammar.kind(node) in _MADE_OF_OTHERS:
+            for part in children(grammar, node):
+                if not empty[part]:
+                    users.setdefault(part, []).append(node)
+    while found:
+        node = found.pop()
+        empty[node] = True
+        found += [user for user in users.pop(node, ()) if not empty[user] and _contains_empty(grammar, user, empty)]
 
 
 def _contains_empty(grammar: Grammar, node: Node, empty: Sequence[bool]) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, Ebnf, Gbnf, Lark, Limits
 from maskwright.constraints.grammar.expression import Grammar, Node
-from maskwright.constraints.grammar.left_recursion import without_left_recursion
+from maskwright.constraints.grammar.left_recursion import nullable_nodes, without_left_recursion
 
 from .bounded_languages import all_strings, strings_of
 from .growing import BYTES, unchecked
@@ -196,3 +196,31 @@ def test_the_same_rules_in_every_notation(source):
     ]
     for text in texts:
         assert accepted_by(text) in (expected, None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(0, 9)), min_size=10, max_size=10))
+@settings(max_examples=200, deadline=None)
+def test_what_may_be_empty_is_the_least_fixpoint(bodies):
+    grammar = Grammar()
+    rules = [grammar.rule(f"r{k}") for k in range(len(bodies))]
+    for rule, (kind, left, right) in zip(rules, bodies, strict=True):
+        one, other = grammar.call(rules[left]), grammar.call(rules[right])
+        makers = (
+            lambda one, other: grammar.seq(one, other),
+            lambda one, other: grammar.alt(grammar.seq(one, grammar.literal("a")), other),
+            lambda one, other: grammar.repeat(grammar.seq(one, grammar.literal("b"), other), 0, 3),
+            lambda one, other: grammar.seq(grammar.literal("c"), one),
+            lambda one, other: grammar.repeat(one, 2, 5),
+        )
+        grammar.define(rule, makers[kind](one, other))
+    empty = set[int]()  # rules, by their bodies as they are written
+    while True:
+        more = {
+            k for k, (kind, left, right) in enumerate(bodies)
+            if (left in empty and right in empty, right in empty, True, False, left in empty)[kind]
+        }  # fmt: skip
+        if more == empty:
+            break
+        empty = more
+    found = nullable_nodes(grammar)
+    assert {k for k, body in enumerate(grammar.rule_bodies[: len(bodies)]) if body is not None and found[body]} == empty

@@ -43,6 +43,9 @@ class ArrayShape:
     high: int | None = None
     unique: Site | None = None  # whose `uniqueItems` asks for different items
     repeats: Site | None = None  # whose `uniqueItems` is violated
+    _num_read: int = field(default=0, repr=False, compare=False)  # rules that the two below are made of
+    _wide: list[int] = field(default_factory=list, repr=False, compare=False)  # the numbers of rules for several items
+    _single: dict[int, list[int]] = field(default_factory=dict, repr=False, compare=False)  # and of those for one, by its place
 
     @property
     def is_unique(self) -> bool:
@@ -55,7 +58,12 @@ class ArrayShape:
         return self.high is None or self.high > 1
 
     def item(self, index: int) -> Conj:
-        return self.conjoin(claim for where, conj in self.rules if index in where for claim in conj)
+        for number in range(self._num_read, len(self.rules)):
+            place = self.rules[number][0].single
+            (self._wide if place is None else self._single.setdefault(place, [])).append(number)
+        self._num_read = len(self.rules)
+        wide = [number for number in self._wide if index in self.rules[number][0]]
+        return self.conjoin(claim for number in sorted([*wide, *self._single.get(index, ())]) for claim in self.rules[number][1])
 
     @property
     def prefix_length(self) -> int:

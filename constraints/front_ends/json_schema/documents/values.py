@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -14,6 +15,8 @@ from ...numbers.numbers import DEFAULT_DIGITS, canonical_number
 
 _quote = json.encoder.encode_basestring  # compiled, where there is a C compiler
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode  # TypeError for a Decimal
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SHORT_INTEGER = 60  # bits
 
 # What a value is; "fraction" is a number that is not an integer, so that integers are numbers by plain set arithmetic.
 ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
@@ -81,7 +84,7 @@ def string_text(text: str) -> str:
     quoted = _quote(text)
     if quoted.isascii():
         return quoted
-    return "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in quoted)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
 def scalar_text(value: Any, digits: int = DEFAULT_DIGITS) -> str:
@@ -117,6 +120,10 @@ def is_integral(value: int | Decimal) -> bool:
 
 
 def _number_key(value: int | Decimal) -> str:
+    if isinstance(value, int) and 0 < value.bit_length() < _SHORT_INTEGER:  # most, and without decimals it takes a third
+        digits = str(value)
+        kept = digits.rstrip("0")
+        return f"{kept}e{len(digits) - len(kept)}"
     sign, digits, exponent = _significant(Decimal(value))
     return f"{sign}{digits}e{exponent}"
 

@@ -16,6 +16,7 @@ from ....base.errors import ConstraintError, ConstraintLimit
 from ....grammar.expression import FAIL, Grammar, Node, Rule
 from ....grammar.productivity import barren_rules
 from ....grammar.source import Limits
+from ....grammar.stopwatch import look
 from ...numbers.multiples import common_step, not_multiple_node
 from ..algebra.branches import Branches
 from ..algebra.claims import Among, Claim, Condition, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
@@ -540,6 +541,7 @@ def _is_about_values(literal: Literal) -> bool:
 
 
 def _equal(value: Any) -> Equals:
+    look()
     return Equals(equality_key(value), value, dump_json(value))
 
 
