@@ -165,10 +165,15 @@ class Diagrams:
         known = self._joined.get(key)
         if known is None:
             self.spend(_OF_ENTRY)
-            level = min(self._rows[a][0], self._rows[b][0])
-            count = max(len(children) for own, children in (self._rows[a], self._rows[b]) if own == level)
-            pairs = zip(self.children(a, level, count), self.children(b, level, count), strict=True)
-            known = self._joined[key] = self.node(level, tuple(self._join(is_all, x, y) for x, y in pairs))
+            (level, children), (other_level, others) = self._rows[a], self._rows[b]
+            if level == other_level:
+                joined = [self._join(is_all, x, y) for x, y in zip(children, others, strict=True)]
+            elif level < other_level:
+                joined = [self._join(is_all, x, b) for x in children]
+            else:
+                level = other_level
+                joined = [self._join(is_all, a, y) for y in others]
+            known = self._joined[key] = self.node(level, tuple(joined))
         return known
 
     @contextmanager

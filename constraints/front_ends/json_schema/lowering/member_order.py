@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
 from ..algebra.claims import Formula, Joined, Negated
-from ..algebra.formulas import all_of, facts, names_of
+from ..algebra.formulas import all_of, first_name, names_of
 
 MOST_BESIDE = 12  # members of one formula that are all taken to be near each other
 
@@ -71,7 +71,7 @@ def _pairs(formula: Formula) -> Iterator[tuple[str, str]]:
     for part in formula.parts:
         if isinstance(part, Joined):
             yield from _pairs(part)
-    yield from pairwise(dict.fromkeys([told[0][0].name for part in formula.parts if (told := facts(part))]))
+    yield from pairwise(dict.fromkeys([name for part in formula.parts if (name := first_name(part)) is not None]))
 
 
 def _by_distance(start: str, neighbours: Neighbours) -> list[str]:
