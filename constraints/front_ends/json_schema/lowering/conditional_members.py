@@ -18,12 +18,12 @@ from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
 from ..algebra.claims import Conj, Formula, Has
 from ..algebra.formulas import connected, facts, names_of
-from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
+from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, WHOLE_NODES, WHOLE_WORK, Diagrams, TooLarge
 from .restrictions import Restrictions
 
 MAX_TOGETHER = 200  # of one part
 MAX_ALTERNATIVES = 400
-_FIRST_NODES, _FIRST_WORK = 3_000, 200_000  # for a diagram, before alternatives are tried
+_CASE_NODES, _CASE_WORK = 3_000, 200_000  # for a diagram in one case of a member, before another member is told apart
 _HUB = 3  # mentions of a member whose cases may be told apart
 _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it comes first, what comes before would multiply
 _SPLITS = 2  # members in turn whose cases are told apart
@@ -112,11 +112,16 @@ class ConditionalMembers:
         if may_split and times > max(_STAR, mentions.total() // _STAR_SHARE) and not self._decides_first(self._levels[hub], levels):
             return self._split(formulas, self._levels[hub], splits - 1)
         try:
-            with self._diagrams.limited(*((_FIRST_NODES, _FIRST_WORK) if may_split else (MAX_NODES, MAX_WORK))):
+            with self._diagrams.limited(*_room(may_split, splits)):
                 return self._whole(formulas, levels)
         except TooLarge:
             if not may_split:
                 raise
+            if self._otherwise is not None and splits == _SPLITS:
+                try:
+                    return self._otherwise._of_group(formulas, 0)
+                except TooLarge:
+                    pass
         return self._split(formulas, self._levels[hub], splits - 1)
 
     def _decides_first(self, hub: int, levels: frozenset[int]) -> bool:
@@ -257,6 +262,13 @@ class ConditionalMembers:
                 parted += by_child.values()
             found[level] = parted
         return found
+
+
+def _room(may_split: bool, splits: int) -> tuple[int, int]:
+    """Nodes and steps for a diagram before it is given up."""
+    if not may_split:
+        return MAX_NODES, MAX_WORK
+    return (WHOLE_NODES, WHOLE_WORK) if splits == _SPLITS else (_CASE_NODES, _CASE_WORK)
 
 
 def _level_and_truths(members: Sequence[Member], levels: Mapping[str, int], fact: Has) -> tuple[int, Sequence[bool]]:
