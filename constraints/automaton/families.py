@@ -22,6 +22,7 @@ from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, wide
 from .tables import UNKNOWN, Tables
 
 LAST = 1 << 28  # the position of members in any order
+BELOW = 2  # FAIL and EMPTY are below all nodes of a diagram
 
 
 @inner
@@ -38,10 +39,11 @@ def position_of(m: Tables, member: NodeId) -> int:
 
 @inner
 def nodes_of_family(m: Tables, family: NodeId) -> NDArray[np.int32]:
-    """The nodes of the diagram of a FAMILY: int32, each behind those below it; each knows its place among them (`place_of`) until
-    the nodes of another family are looked for."""
+    """The nodes of the diagram of a FAMILY: int32, FAIL and EMPTY first, each behind those below it; each knows its place among
+    them until the nodes of another family are looked for."""
     m.n.epoch += 1
-    found, waiting, count, depth = np.empty(32, np.int32), np.empty(32, np.int32), 0, 1
+    found, waiting, count, depth = np.empty(32, np.int32), np.empty(32, np.int32), BELOW, 1
+    found[0], found[1], m.nodes[FAIL].place, m.nodes[EMPTY].place = FAIL, EMPTY, 0, 1
     waiting[0] = family
     while depth > 0:
         depth -= 1
@@ -50,7 +52,7 @@ def nodes_of_family(m: Tables, family: NodeId) -> NDArray[np.int32]:
             node = NodeId(-node)
             if count == found.size:
                 found = twice_as_long(found)
-            found[count], m.nodes[node].searched_in = node, count
+            found[count], m.nodes[node].place = node, count
             count += 1
         elif m.nodes[node].marked_in != m.n.epoch:
             m.nodes[node].marked_in = m.n.epoch
@@ -81,18 +83,12 @@ def with_new(m: Tables, waiting: NDArray[np.int32], depth: int, node: NodeId) ->
 
 
 @inner
-def place_of(m: Tables, node: NodeId) -> int:
-    """Where a node is among those of a diagram that were found last."""
-    return m.nodes[node].searched_in
-
-
-@inner
 def members_of_family(m: Tables, family: NodeId) -> NDArray[np.int32]:
     """The members that some set of a FAMILY has, each once: int32."""
     found = nodes_of_family(m, family)
     members, count = np.empty(found.size, np.int32), 0
     m.n.epoch += 1
-    for k in range(found.size):
+    for k in range(BELOW, found.size):
         member = m.nodes[found[k]].a
         if m.nodes[member].marked_in != m.n.epoch:
             m.nodes[member].marked_in = m.n.epoch
@@ -124,18 +120,13 @@ def least_of_family(m: Tables, family: NodeId, measures: int) -> int:
 def family_behind(m: Tables, family: NodeId, member: NodeId) -> NodeId:
     """The sets of a FAMILY that have a member, without it."""
     found = nodes_of_family(m, family)
-    left = np.empty(found.size, np.int32)
-    for k in range(found.size):
+    left = np.zeros(found.size, np.int32)  # FAIL of EMPTY, too, which lacks the member
+    for k in range(BELOW, found.size):
         node = m.nodes[found[k]]
         if node.a == member:
             left[k] = node.b
         else:
-            with_it, without = FAIL, FAIL
-            if node.b > EMPTY:
-                with_it = NodeId(int(left[place_of(m, node.b)]))
-            if node.c > EMPTY:
-                without = NodeId(int(left[place_of(m, node.c)]))
-            left[k] = family_of(m, node.a, with_it, without)
+            left[k] = family_of(m, node.a, left[m.nodes[node.b].place], left[m.nodes[node.c].place])
     return NodeId(int(left[found.size - 1]))
 
 
@@ -144,38 +135,26 @@ def family_from(m: Tables, family: NodeId, position: int) -> NodeId:
     """The sets of a FAMILY that have no member before a position."""
     found = nodes_of_family(m, family)
     left = np.empty(found.size, np.int32)
-    for k in range(found.size):
+    left[0], left[1] = FAIL, EMPTY
+    for k in range(BELOW, found.size):
         node = m.nodes[found[k]]
-        with_it, without = node.b, node.c
-        if without > EMPTY:
-            without = NodeId(int(left[place_of(m, without)]))
-        if position_of(m, node.a) < position:
-            with_it = FAIL
-        elif with_it > EMPTY:
-            with_it = NodeId(int(left[place_of(m, with_it)]))
-        left[k] = family_of(m, node.a, with_it, without)
+        with_it, without = left[m.nodes[node.b].place], left[m.nodes[node.c].place]
+        left[k] = without if position_of(m, node.a) < position else family_of(m, node.a, with_it, without)
     return NodeId(int(left[found.size - 1]))
 
 
 @inner
-def least_with(m: Tables, family: NodeId, member: NodeId, measures: int) -> int:
-    """The least that the other members take of a set of a FAMILY that has a member, and none before it."""
-    found, position = nodes_of_family(m, family), position_of(m, member)
-    least, after = np.full(found.size, INFINITE, np.int64), np.full(found.size, INFINITE, np.int64)  # after: in any set
-    for k in range(found.size):
+def least_from(m: Tables, family: NodeId, position: int, measures: int) -> int:
+    """The least that a set of a FAMILY takes that has no member before a position."""
+    found = nodes_of_family(m, family)
+    least = np.empty(found.size, np.int64)
+    least[0], least[1] = INFINITE, 0
+    for k in range(BELOW, found.size):
         node = m.nodes[found[k]]
-        may_come = position_of(m, node.a) >= position
-        after[k] = measured(m, node.c, measures) if node.c <= EMPTY else after[place_of(m, node.c)]
-        rest = measured(m, node.b, measures) if node.b <= EMPTY else wide(after[place_of(m, node.b)])
-        if may_come:
-            after[k] = min(after[k], plus(measured(m, node.a, measures), rest))
-        if node.a == member:
-            least[k] = rest
-            continue
-        if may_come and node.b > EMPTY:
-            least[k] = plus(measured(m, node.a, measures), wide(least[place_of(m, node.b)]))
-        if node.c > EMPTY:
-            least[k] = min(least[k], least[place_of(m, node.c)])
+        least[k] = least[m.nodes[node.c].place]
+        if position_of(m, node.a) >= position:
+            with_it = wide(least[m.nodes[node.b].place])
+            least[k] = min(least[k], plus(measured(m, node.a, measures), with_it))
     return wide(least[found.size - 1])
 
 
@@ -184,13 +163,9 @@ def most_of_family(m: Tables, family: NodeId) -> int:
     """How many members a set of a FAMILY may have at the most."""
     found = nodes_of_family(m, family)
     most = np.zeros(found.size, np.int64)
-    for k in range(found.size):
+    for k in range(BELOW, found.size):
         node = m.nodes[found[k]]
-        most[k] = 1
-        if node.b > EMPTY:
-            most[k] = 1 + most[place_of(m, node.b)]
-        if node.c > EMPTY:
-            most[k] = max(most[k], most[place_of(m, node.c)])
+        most[k] = max(1 + most[m.nodes[node.b].place], most[m.nodes[node.c].place])
     return wide(most[found.size - 1])
 
 
@@ -200,19 +175,13 @@ def least_by_count(m: Tables, family: NodeId, measures: int) -> NDArray[np.int64
     width = most_of_family(m, family) + 1
     found = nodes_of_family(m, family)
     least = np.full(found.size * width, INFINITE, np.int64)
-    for k in range(found.size):
+    least[width] = 0  # EMPTY
+    for k in range(BELOW, found.size):
         node, own = m.nodes[found[k]], k * width
+        with_it, without = m.nodes[node.b].place * width, m.nodes[node.c].place * width
         member = measured(m, node.a, measures)
-        if node.b == EMPTY:
-            least[own + 1] = member
-        elif node.b != FAIL:
-            below = place_of(m, node.b) * width
-            for count in range(width - 1):
-                least[own + count + 1] = plus(member, wide(least[below + count]))
-        if node.c == EMPTY:
-            least[own] = 0
-        elif node.c != FAIL:
-            below = place_of(m, node.c) * width
-            for count in range(width):
-                least[own + count] = min(least[own + count], least[below + count])
+        for count in range(width):
+            least[own + count] = least[without + count]
+        for count in range(1, width):
+            least[own + count] = min(least[own + count], plus(member, wide(least[with_it + count - 1])))
     return least[(found.size - 1) * width :]

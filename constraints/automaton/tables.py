@@ -26,7 +26,7 @@ from ..base.ids import BodyId, NodeId, Place, RegisterId, RowId, StateId, TokenI
 from ..numba_support.jit import entry
 from ..numba_support.pages import reserved
 from ..numba_support.record_access import part, view
-from ..numba_support.records import Record, Records, View, Word, Words, bits, byte, several
+from ..numba_support.records import Record, Records, View, Word, Words, bits, byte, instead_of, several
 from ..vocabulary.packed_records import SET_WORDS
 
 DEAD = StateId(0)  # from which nothing is accepted
@@ -124,12 +124,13 @@ class NodeRecord(Record, size=16):
     may_saturate: int = bits(1, above=31)  # 1 of a repetition, or a sequence, where one may end far away
     front: int  # offset of the `Front` of a continuation in `pool`, 0 when not made, see fronts.py
     entry_product: NodeId  # the PRODUCT that a BOTH or NEGATE begins with
-    searched_in: int  # of a PRODUCT: the epoch of the last search that visited it; of a FAMILY: its place, see families.py
+    searched_in: int  # of a PRODUCT: the epoch of the last search that visited it
+    place: int = instead_of("searched_in")  # of a FAMILY: where it is among those of a diagram, see families.py
     copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
-    # of a word: the first of those one symbol longer that are marked, see duplicate_candidates.py; of a WALK: the first TAKEN node
-    # that it may begin with, FAIL when not found yet
-    first_candidate: NodeId
+    first_candidate: NodeId  # of a WORD: the first of those one symbol longer that are marked, see duplicate_candidates.py
     next_candidate: NodeId  # the next one beside it
+    first_taken: NodeId = instead_of("first_candidate")  # of a WALK: the first TAKEN node that it may begin with, FAIL if unknown
+    next_taken: NodeId = instead_of("next_candidate")  # of a TAKEN node: the next one that its WALK may begin with
 
 
 class StateRecord(Record, size=16):

@@ -44,21 +44,31 @@ class MemberDiagrams:
 
     def _new_decision(self, position: int, cases: tuple[Case, ...], lower: Node) -> Node:
         left = [(member, self._list(parts)) for member, parts in cases]
-        most = max(self._most[lower], *(1 + sum(map(self.most, parts)) for _, parts in cases))
+        most = self._most_of_cases(lower, cases) if self.is_counted else -1
         lists, start = self.store.lists, len(self.store.lists)
-        lists.extend((most if self.is_counted else -1, position, *(each for pair in left for each in pair)))
+        lists.extend((most, position))
+        for pair in left:
+            lists.extend(pair)
+        node = self.store.intern((Kind.DECISION, start, len(cases), lower))
         if self.is_counted:
             lists.extend([INFINITE] * (2 * most + 2))
-        node = self.store.intern((Kind.DECISION, start, len(cases), lower))
-        self._most[node] = most
+            self._most[node] = most
         return node
+
+    def _most_of_cases(self, lower: Node, cases: tuple[Case, ...]) -> int:
+        """How many members a DECISION may have at the most."""
+        most = self._most[lower]
+        for _, parts in cases:
+            most = max(most, 1 + sum([self.most(part) for part in parts]))
+        return most
 
     def family(self, member: Node, with_it: Node, without: Node) -> Node:
         """The sets of members that have a member, and those that do not: families, EMPTY of no members, or FAIL of no set."""
         if with_it == FAIL:
             return without
         node = self.store.intern((Kind.FAMILY, member, with_it, without))
-        self._most[node] = max(1 + self._most[with_it], self._most[without])
+        if self.is_counted:
+            self._most[node] = max(1 + self._most[with_it], self._most[without])
         return node
 
     def placed(self, member: Node, position: int) -> Node:
@@ -71,23 +81,25 @@ class MemberDiagrams:
 
     def may_lack(self, part: Node) -> bool:
         """Whether a part is met where none of its members comes."""
-        if part not in self._most:
+        if self.store.kind(part) is Kind.REPEAT:
             return self.store.operands(part)[1] == 0
         while part > EMPTY:
             part = Node(self.store.operands(part)[2])
         return part == EMPTY
 
     def most(self, part: Node) -> int:
-        """How many members a part may have at the most; MOST or more for any number."""
-        if part in self._most:
+        """How many members a part may have at the most, where they are counted; MOST or more for any number."""
+        if self.store.kind(part) is not Kind.REPEAT:
             return self._most[part]
         high = self.store.operands(part)[2]
         return MOST if high == UNBOUNDED else high
 
     def walk(self, parts: Sequence[Node], low: int, high: int | None) -> Node:
         """The texts of members that meet all parts, `low` to `high` of them, the first one without a separator; at least one."""
-        most = sum(map(self.most, parts))
-        if FAIL in parts or high == 0 or low > most or most == 0:
+        if FAIL in parts or high == 0 or not parts:
+            return FAIL
+        most = sum(map(self.most, parts)) if self.is_counted else MOST
+        if low > most or most == 0:
             return FAIL
         members = self.counted(self.separator, low, None if high is None or high >= most else high)
         return self.store.intern((Kind.WALK, self._list(parts), members, 1))

@@ -48,6 +48,7 @@ class Place:
     num_words: int | None = None
     shift: int = 0
     num_bits: int | None = None
+    instead_of: str = ""  # the field whose word it is
 
 
 def several(words: int) -> Any:
@@ -66,6 +67,11 @@ def bits(count: int, above: int = 0) -> Any:
     return Place(0, shift=above, num_bits=count)
 
 
+def instead_of(field: str) -> Any:
+    """In the declaration of a record: the word of a field before, which only records of another kind have."""
+    return Place(0, instead_of=field)
+
+
 class Record:
     """Fields are numbers of one word, unless they are declared otherwise. size: words from one record to the next of the same kind,
     by default as many as the fields take."""
@@ -77,6 +83,10 @@ class Record:
         places, end = {}, 0
         for name in cls.__annotations__:
             declared = cls.__dict__.get(name, Place(0))
+            if declared.instead_of:
+                places[name] = replace(places[declared.instead_of], instead_of=declared.instead_of)
+                delattr(cls, name)
+                continue
             if not declared.is_byte:
                 end = -(-end // 4) * 4
             if declared.shift:
@@ -93,7 +103,8 @@ class Record:
         object.__setattr__(self, "_words", words)
 
     def __str__(self) -> str:
-        numbers = [f"{name}={getattr(self, name)}" for name, place in self.PLACES.items() if place.num_words is None]
+        own = (name for name, place in self.PLACES.items() if place.num_words is None and not place.instead_of)
+        numbers = [f"{name}={getattr(self, name)}" for name in own]
         return f"{type(self).__name__}({', '.join(numbers)})"
 
     if not TYPE_CHECKING:  # to the type checker there are the declared fields alone

@@ -12,9 +12,9 @@ from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ...numba_support.jit import entry, inner
 from ...vocabulary.packed_records import ROOT, Vocab, child_of, ending_at, vocab_at
 from ..covers import row_of_cover, sort_of
-from ..member_walks import FIRST_CASE
 from ..nodes import EMPTY, FAIL, NO_BODY, NO_UNLISTED, plus, wide
 from ..tables import DEAD, Tables, tables_at
+from ..walk_measures import FIRST_CASE
 
 CHAIN = 5  # sequences in one another through which it is looked whether a part is shared, the innermost included
 ENTERED, LEFT = 1, 2  # of a node, in a search: it is on the path; all behind it has been seen

@@ -9,9 +9,9 @@ from ...base.ids import NodeId
 from ...base.kinds import CoverRow, Event, Kind
 from ...numba_support.jit import entry, inner
 from ..covers import row_of_cover, sort_of
-from ..member_walks import FIRST_CASE
 from ..nodes import wide
 from ..tables import Tables, tables_at
+from ..walk_measures import FIRST_CASE
 
 
 @entry(depth="int32[:]")

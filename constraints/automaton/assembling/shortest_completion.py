@@ -21,9 +21,9 @@ from ...base.kinds import INFINITE, Event, Kind, Supply
 from ...numba_support.jit import entry, inner
 from ..covers import price_of_cover, settle_plan
 from ..families import least_of_family
-from ..member_walks import MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from ..nodes import Measure, digits_needed, least_sum, may_saturate, plus, times, tokens_for_copies, wide
 from ..tables import Tables, tables_at
+from ..walk_measures import MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from ..word_complement import sizes_without_words
 from .new_texts import surcharge
 

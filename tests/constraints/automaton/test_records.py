@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from maskwright.constraints.numba_support.records import (
     Words,
     bits,
     byte,
+    instead_of,
     several,
     words_of_address,
 )
@@ -47,6 +49,7 @@ class Thing(Record, size=8):
     low: int = bits(7)
     high: int = bits(25, above=7)
     last: int
+    end: int = instead_of("last")
 
 
 class Things(View):
@@ -79,6 +82,7 @@ def changed(things: Any, number: int, value: int, flag: int) -> int:
     things.head.flag = one.other
     later = things.tail + number
     later[0] = later[1] ^ one.flag
+    one.end += things.head.end
     return int(things.tail_size + 3 * things.num_things + 5 * one.other + later[0] + one.last + 7 * one.low + 11 * one.high)
 
 
@@ -117,6 +121,9 @@ def test_a_field_that_does_not_exist_is_refused(name: str) -> None:
 def test_every_field_has_its_own_bits(record: type[Record]) -> None:
     taken: set[int] = set()
     for name, place in record.PLACES.items():
+        if place.instead_of:
+            assert replace(place, instead_of="") == record.PLACES[place.instead_of]
+            continue
         first = 8 * place.at + place.shift
         own = set(range(first, first + (place.num_bits or (8 if place.is_byte else 32 * (place.num_words or 1)))))
         assert not own & taken, name

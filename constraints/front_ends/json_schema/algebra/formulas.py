@@ -147,6 +147,19 @@ def facts(formula: Formula) -> tuple[tuple[Has, bool], ...]:
     return known
 
 
+def first_name(formula: Formula) -> str | None:
+    """The member that a formula speaks of first."""
+    if isinstance(formula, Negated):
+        return first_name(formula.part)
+    if not isinstance(formula, Joined):
+        return formula.name if isinstance(formula, Has) else None
+    for part in formula.parts:
+        name = first_name(part)
+        if name is not None:
+            return name
+    return None
+
+
 def counts(formula: Formula) -> frozenset[int]:
     """The numbers of members of which a formula says that there are as many, or more."""
     if isinstance(formula, Negated):

@@ -18,12 +18,12 @@ from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
 from ..algebra.claims import Conj
 from ..algebra.formulas import Formula, Has, Joined, connected, facts, names_of
-from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
+from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, WHOLE_NODES, WHOLE_WORK, Diagrams, TooLarge
 from .restrictions import Restrictions
 
 MAX_TOGETHER = 200  # of one part
 MAX_ALTERNATIVES = 400
-_FIRST_NODES, _FIRST_WORK = 3_000, 200_000  # for a diagram, before alternatives are tried
+_CASE_NODES, _CASE_WORK = 3_000, 200_000  # for a diagram in one case of a member, before another member is told apart
 _HUB = 3  # mentions of a member whose cases may be told apart
 _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it comes first, what comes before would multiply
 _SPLITS = 2  # members in turn whose cases are told apart
@@ -33,6 +33,7 @@ _CASES_OF_STEP = 8  # cases of a member that are compared in one
 
 Parts = tuple[Node, ...]
 Known = dict[tuple[int, int], Node]  # what was built, by a diagram and the next member
+Option = tuple[Node, int]  # a member of a family, and one of the cases that it stands for
 
 
 class Member(NamedTuple):
@@ -63,6 +64,7 @@ class ConditionalMembers:
         self._check = check
         self._diagrams = Diagrams(partial(_level_and_truths, members, self._levels), check)  # no cycle: it is freed at once
         self._ordered: Known = {}  # of one group, by the diagram and the next member
+        self._texts: dict[tuple[int, ...], Node] = {}  # of a level in some of its cases
         self._groups_known: dict[tuple[tuple[Formula, ...], int], list[Parts]] = {}
         for level in reversed(range(len(members))):  # made before what may stand before them in lists, and last ones first
             if members[level].position == LAST and members[level].texts:
@@ -133,11 +135,16 @@ class ConditionalMembers:
         if may_split and times > max(_STAR, mentions.total() // _STAR_SHARE) and not self._decides_first(self._levels[hub], levels):
             return self._split(formulas, self._levels[hub], splits - 1)
         try:
-            with self._diagrams.limited(*((_FIRST_NODES, _FIRST_WORK) if may_split else (MAX_NODES, MAX_WORK))):
+            with self._diagrams.limited(*_room(may_split, splits)):
                 return self._whole(formulas, levels)
         except TooLarge:
             if not may_split:
                 raise
+            if self._otherwise is not None and splits == _SPLITS:
+                try:
+                    return self._otherwise._of_group(formulas, 0)
+                except TooLarge:
+                    pass
         return self._split(formulas, self._levels[hub], splits - 1)
 
     def _decides_first(self, hub: int, levels: frozenset[int]) -> bool:
@@ -188,9 +195,14 @@ class ConditionalMembers:
         return self._build.decision(self._members[level].position, [(text, ())], EMPTY if may_lack else FAIL)
 
     def _text(self, level: int, cases: Sequence[int]) -> Node:
-        member = self._members[level]
-        is_whole = len(cases) == len(member.texts)
-        return self._build.member(member.whole if is_whole else self._grammar.alt(*(member.texts[case] for case in cases)))
+        key = (level, *cases)
+        known = self._texts.get(key)
+        if known is None:
+            member = self._members[level]
+            is_whole = len(cases) == len(member.texts)
+            text = member.whole if is_whole else self._grammar.alt(*[member.texts[case] for case in cases])
+            known = self._texts[key] = self._build.member(text)
+        return known
 
     # -- in order -----------------------------------------------------------------------------------------------------
 
@@ -210,7 +222,8 @@ class ConditionalMembers:
             absent, *present = self._diagrams.children(diagram, level, 1 + len(member.texts))
             by_rest: dict[int, list[int]] = {}
             for case, rest in enumerate(present):
-                by_rest.setdefault(rest, []).append(case)
+                if rest != FALSE:
+                    by_rest.setdefault(rest, []).append(case)
             cases: list[Case] = []
             for rest, alike in by_rest.items():
                 node = self._in_order(rest, levels, start + 1)
@@ -224,26 +237,32 @@ class ConditionalMembers:
 
     def _in_any_order(self, diagram: int, levels: tuple[int, ...]) -> Node:
         """The sets of members of some levels of which a diagram is true, as a family."""
+        alike = self._cases_alike(diagram)
+        texts: list[list[Option]] = []
+        for level in levels:
+            parted = alike.get(level, [list(range(len(self._members[level].texts)))])
+            texts.append([(self._in_place(level, cases), cases[0]) for cases in parted if cases][::-1])
         known: Known = {(FALSE, place): FAIL for place in range(len(levels) + 1)}
         known[TRUE, len(levels)] = EMPTY
-        return self._family(diagram, 0, levels, self._cases_alike(diagram), known)
+        return self._family(diagram, 0, levels, texts, known)
 
-    def _family(self, diagram: int, place: int, levels: tuple[int, ...], alike: dict[int, list[list[int]]], known: Known) -> Node:
-        """The sets of members of the levels from a place on. alike: cases of each level that lead to the same."""
-        node = known.get((diagram, place))
+    def _family(self, diagram: int, place: int, levels: tuple[int, ...], texts: list[list[Option]], known: Known) -> Node:
+        """The sets of members of the levels from a place on. texts: of each level, last ones first, with a case that has each."""
+        self._diagrams.spend(_STEPS)
+        absent, *present = self._diagrams.children(diagram, levels[place], 1 + len(self._members[levels[place]].texts))
+        left = {text: present[case] for text, case in texts[place]}
+        if len(left) < len(texts[place]):  # cases that are not exclusive may have the same text
+            left = {text: self._diagrams.any([present[case] for each, case in texts[place] if each == text]) for text in left}
+        place += 1
+        node = known.get((absent, place))
         if node is None:
-            self._diagrams.spend(_STEPS)
-            level = levels[place]
-            children = self._diagrams.children(diagram, level, 1 + len(self._members[level].texts))
-            told: dict[Node, int] = {}  # what is left behind each text: cases that are not exclusive may have the same one
-            for cases in alike.get(level, [list(range(len(children) - 1))]):
-                if cases:
-                    text, left = self._in_place(level, cases), children[1 + cases[0]]
-                    told[text] = self._diagrams.any([told[text], left]) if text in told else left
-            node = self._family(children[0], place + 1, levels, alike, known)
-            for text, left in reversed(told.items()):
-                node = self._build.family(text, self._family(left, place + 1, levels, alike, known), node)
-            known[diagram, place] = node
+            node = self._family(absent, place, levels, texts, known)
+        for text, diagram_with in left.items():
+            with_it = known.get((diagram_with, place))
+            if with_it is None:
+                with_it = self._family(diagram_with, place, levels, texts, known)
+            node = self._build.family(text, with_it, node)
+        known[diagram, place - 1] = node
         return node
 
     def _in_place(self, level: int, cases: Sequence[int]) -> Node:
@@ -266,6 +285,13 @@ class ConditionalMembers:
                 parted += by_child.values()
             found[level] = parted
         return found
+
+
+def _room(may_split: bool, splits: int) -> tuple[int, int]:
+    """Nodes and steps for a diagram before it is given up."""
+    if not may_split:
+        return MAX_NODES, MAX_WORK
+    return (WHOLE_NODES, WHOLE_WORK) if splits == _SPLITS else (_CASE_NODES, _CASE_WORK)
 
 
 def _level_and_truths(members: Sequence[Member], levels: Mapping[str, int], fact: Has) -> tuple[int, Sequence[bool]]:

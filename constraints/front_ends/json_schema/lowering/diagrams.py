@@ -17,6 +17,7 @@ from ..algebra.formulas import Formula, Has, Joined, Negated
 FALSE, TRUE = 0, 1
 MAX_NODES = 20_000  # of the diagrams of one object
 MAX_WORK = 2_000_000  # steps to find them, half a second or less
+WHOLE_NODES, WHOLE_WORK = 10_000, 700_000  # for one diagram, besides, before cases of a member are told apart
 _PACE = 4096  # steps between two looks at the clock
 _OF_ENTRY = 4  # steps that a node, or what two make together, is counted as
 _STEP_BYTES = 64  # that are kept for a step, beside objects: an entry of a set
@@ -44,7 +45,7 @@ class Diagrams:
         self._negated: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
         self._of_formula: dict[Formula, int] = {}
         self._work = self._looked = self._held = 0
-        self._most_nodes, self._most_work = MAX_NODES, MAX_WORK
+        self._most_nodes, self._most_work = MAX_NODES + WHOLE_NODES, MAX_WORK + WHOLE_WORK
 
     def level(self, diagram: int) -> int:
         """The first level that a diagram depends on."""
@@ -165,10 +166,15 @@ class Diagrams:
         known = self._joined.get(key)
         if known is None:
             self.spend(_OF_ENTRY)
-            level = min(self._rows[a][0], self._rows[b][0])
-            count = max(len(children) for own, children in (self._rows[a], self._rows[b]) if own == level)
-            pairs = zip(self.children(a, level, count), self.children(b, level, count), strict=True)
-            known = self._joined[key] = self.node(level, tuple(self._join(is_all, x, y) for x, y in pairs))
+            (level, children), (other_level, others) = self._rows[a], self._rows[b]
+            if level == other_level:
+                joined = [self._join(is_all, x, y) for x, y in zip(children, others, strict=True)]
+            elif level < other_level:
+                joined = [self._join(is_all, x, b) for x in children]
+            else:
+                level = other_level
+                joined = [self._join(is_all, a, y) for y in others]
+            known = self._joined[key] = self.node(level, tuple(joined))
         return known
 
     @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
-from ..algebra.formulas import Formula, Joined, Negated, all_of, facts, names_of
+from ..algebra.formulas import Formula, Joined, Negated, all_of, first_name, names_of
 
 MOST_BESIDE = 12  # members of one formula that are all taken to be near each other
 
@@ -70,7 +70,7 @@ def _pairs(formula: Formula) -> Iterator[tuple[str, str]]:
     for part in formula.parts:
         if isinstance(part, Joined):
             yield from _pairs(part)
-    yield from pairwise(dict.fromkeys([told[0][0].name for part in formula.parts if (told := facts(part))]))
+    yield from pairwise(dict.fromkeys([name for part in formula.parts if (name := first_name(part)) is not None]))
 
 
 def _by_distance(start: str, neighbours: Neighbours) -> list[str]:
