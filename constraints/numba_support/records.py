@@ -80,7 +80,8 @@ class Record:
     PLACES: ClassVar[Mapping[str, Place]]
 
     def __init_subclass__(cls, size: int | None = None) -> None:
-        places, end = {}, 0
+        places: dict[str, Place] = {}
+        end = 0
         for name in cls.__annotations__:
             declared = cls.__dict__.get(name, Place(0))
             if declared.instead_of:
