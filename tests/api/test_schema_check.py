@@ -120,3 +120,20 @@ def test_a_byte_order_mark_is_read_over(check: Any) -> None:
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", "check", "none.json"]) == 2
     assert capsys.readouterr().err == "maskwright: FILE none.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "message"),
+    [
+        ('{"type": "null"}', 0, "exact: 1 exact"),
+        ("true", 0, "exact: 0 exact"),
+        ("false", 1, "no value satisfies the schema"),
+        ("[1]", 1, "a schema is an object or a boolean"),
+        ("[1", 2, "not JSON"),
+        ("", 2, "FILE: it is empty; give a file, a schema or MODULE:CLASS"),
+    ],
+)
+def test_a_schema_may_be_written_in_place_of_a_file(capsys: pytest.CaptureFixture[str], written: str, code: int, message: str) -> None:
+    assert run(["schema", "check", written]) == code
+    captured = capsys.readouterr()
+    assert message in (captured.out + captured.err).replace("\n", " ")
