@@ -176,11 +176,16 @@ def test_min_tokens_of_a_key_whose_short_texts_are_taken(short: list[str], longe
 
 
 def fewest_tokens(constraint: Constraint) -> int:
-    """Breadth first."""
-    frontier, count = {constraint.start()}, 0
-    while not any(map(constraint.is_accepting, frontier)):
-        count += 1
-        found = (constraint.advance(state, token) for state in frontier for token in range(11))
-        frontier = {state for state in found if state is not None}
-        assert frontier and count < 12
-    return count
+    """Breadth first, of a language without the empty text."""
+    frontier = {constraint.start()}
+    for count in range(1, 12):
+        found = set()
+        for state, token in itertools.product(frontier, range(11)):
+            after = constraint.advance(state, token)
+            if after is None:
+                continue
+            if constraint.is_accepting(after):
+                return count
+            found.add(after)
+        frontier = found
+    pytest.fail("nothing so short")
