@@ -20,6 +20,7 @@ from maskwright.constraints.vocabulary.vocabulary import Vocabulary
 from ..grammar.ambiguous import NAMED, small_grammar
 from ..grammar.bounded_languages import strings_of
 from ..grammar.growing import BYTES
+from ..some_each_time import some_each_time
 
 LONG, MOST_WORK = 2_000, 20_000  # bytes of a text; words, items and pairs of stacks for one of them: a fifth of a millisecond
 SHARED = SharedVocabulary(BYTES)
@@ -49,7 +50,7 @@ def work_of(automaton: TokenAutomaton, period: int, seed: int, length: int = LON
     return int(pumped.work[:read].max(initial=0))
 
 
-@pytest.mark.parametrize("text", [*NAMED.values(), *map(small_grammar, range(40))])
+@pytest.mark.parametrize("text", some_each_time([*NAMED.values(), *map(small_grammar, range(40))], len(NAMED) + 15))
 def test_a_graph_has_the_strings_of_the_grammar(text: str) -> None:
     automaton = automaton_of(text, as_graph=True)
     grammar = Grammar()

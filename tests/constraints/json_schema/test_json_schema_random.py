@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from hypothesis import assume, given, reject, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -124,6 +124,24 @@ def refused(schema: Any, is_map: bool = False) -> Any:
     return out
 
 
+def refers_to_itself(definitions: dict[str, Any]) -> bool:
+    """Whether one of them is applied, in the same place, where it applies: validators do not come back from that."""
+    applied = {f"#/$defs/{name}": applied_in_place(schema) for name, schema in definitions.items()}
+    for _ in applied:
+        applied = {name: found.union(*(applied[each] for each in found)) for name, found in applied.items()}
+    return any(name in found for name, found in applied.items())
+
+
+def applied_in_place(schema: Any) -> set[str]:
+    """References of a schema that are about the very value that the schema is about."""
+    if not isinstance(schema, dict):
+        return set()
+    several = [each for key in ("allOf", "anyOf", "oneOf") for each in schema.get(key, ())]
+    inside = [*several, *(schema.get(key) for key in ("not", "if", "then", "else")), *schema.get("dependentSchemas", {}).values()]
+    own = {schema["$ref"]} if "$ref" in schema else set()
+    return own.union(*map(applied_in_place, inside))
+
+
 of_patterns = st.sampled_from([*({"pattern": pattern} for pattern in REFUSED), {"patternProperties": {"a": True}}])
 about_patterns = extended(of_patterns | extended(of_patterns | leaves))
 
@@ -132,10 +150,8 @@ about_patterns = extended(of_patterns | extended(of_patterns | leaves))
 @given(schema=about_patterns, x=about_patterns, y=schemas, instances=st.lists(values, min_size=6, max_size=12))
 def test_what_is_relaxed_admits_all_that_the_schema_admits(schema: Any, x: Any, y: Any, instances: list[Any]) -> None:
     schema = {**schema, "$defs": {"x": x, "y": y}}
-    try:
-        valid = [value for value in instances if Draft202012Validator(schema).is_valid(value)]
-    except RecursionError:
-        reject()  # a schema that refers to itself
+    assume(not refers_to_itself(schema["$defs"]))
+    valid = [value for value in instances if Draft202012Validator(schema).is_valid(value)]
     try:
         reference = matcher(refused(schema), on_unsupported="relax", property_order="any")
     except ConstraintError as error:

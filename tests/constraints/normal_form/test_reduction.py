@@ -20,6 +20,7 @@ from maskwright.constraints.vocabulary.shared_vocabulary import SharedVocabulary
 from ..grammar.ambiguous import NAMED, small_grammar
 from ..grammar.bounded_languages import strings_of
 from ..grammar.growing import BYTES, OTHER_TEXTS, most_of, unchecked, work_of
+from ..some_each_time import some_each_time
 from .forms import form_of, lowered
 
 COMPILER = Compiler(BYTES)
@@ -38,7 +39,7 @@ WITH_OTHER_BYTES = {
 }
 
 
-@pytest.mark.parametrize("text", [*NAMED.values(), *map(small_grammar, range(60))])
+@pytest.mark.parametrize("text", some_each_time([*NAMED.values(), *map(small_grammar, range(60))], len(NAMED) + 20))
 def test_a_reduced_grammar_has_the_same_texts(text: str) -> None:
     grammar, root = lowered(text)
     found = reduced(grammar, root, Limits())
@@ -71,7 +72,7 @@ def test_masks_are_those_of_trying_every_token(name: str) -> None:
         state = constraint.advance(state, draw.choice(allowed))
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(140) if seed not in REFUSED])
+@pytest.mark.parametrize("seed", some_each_time([seed for seed in range(140) if seed not in REFUSED], 50))
 def test_work_is_bounded_however_long_the_text(seed: int) -> None:
     try:
         constraint = COMPILER.compile(Gbnf(small_grammar(seed)))
@@ -84,14 +85,14 @@ def test_work_is_bounded_however_long_the_text(seed: int) -> None:
             assert most_work(automaton, period, most) < most
 
 
-@pytest.mark.parametrize("seed", sorted(REFUSED))
+@pytest.mark.parametrize("seed", some_each_time(sorted(REFUSED), 3))
 def test_what_grows_in_all_forms_is_refused_with_two_readings(seed: int) -> None:
     with pytest.raises(UnsupportedKeyword, match=r"rule '\w+' reads '[abc]+' as .* and as ") as caught:
         COMPILER.compile(Gbnf(small_grammar(seed)))
     assert caught.value.keyword == "ambiguity" and "byte_words" in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", [53, 101, *range(140, 152)])
+@pytest.mark.parametrize("seed", some_each_time([53, 101, *range(140, 152)], 6))
 def test_other_texts_than_those_that_are_tried_stay_below_the_limit(seed: int) -> None:
     try:
         constraint = COMPILER.compile(Gbnf(small_grammar(seed)))
