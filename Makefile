@@ -3,7 +3,8 @@
 #
 #   make demo     create the environment, then fill a schema with the model that ships in the package
 #   make test     run the tests, all but the slow ones
-#   make slow     run those that take long and rarely break: kernels compiled ahead of time and within models, ranks that share a model
+#   make slow     run those that take long and rarely break: kernels compiled ahead of time and within models, ranks that share a model,
+#                 more random grammars
 #   make check    ruff, mypy on the package as installed, and the API reference
 #   make docs     the API reference, in build/reference
 #   make real     fetch a small trained model (93 MB) and llama.cpp (34 MB), fill a schema with it, and compare the two
