@@ -17,7 +17,7 @@ from . import prompts as task_prompts
 from .chat import Turn, plan_turn
 from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle, Vocabulary
-from .constraints.front_ends.tags.styles import style_of_template
+from .constraints.front_ends.tags.styles import style_of, style_of_template
 from .constraints.runtime.healed import HealedConstraint
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
@@ -235,8 +235,11 @@ class Planner:
         return Plan(snapshot.label, choice, (request,))
 
     def style_for(self, asked: str | ToolStyle | None) -> str | ToolStyle | None:
-        """The way in which calls are written: as asked for, or as the model's chat template does it."""
-        return self.tool_style if asked == "auto" else asked
+        """The way in which calls are written: as asked for, or as the model's chat template does it. Raises ConstraintError for
+        a name that is not known, also where no call can be written."""
+        if asked == "auto":
+            return self.tool_style
+        return None if asked is None else style_of(asked)
 
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
