@@ -10,7 +10,7 @@ import json
 import random
 import typing
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -232,6 +232,10 @@ CASES: list[tuple[Any, ...]] = [
     (UUID4,['"12345678-1234-4234-8234-567812345678"'],['"12345678-1234-1234-8234-567812345678"'],),
     (SecretStr,['"a"'],),
     (Annotated[SecretStr,Field(min_length=3)],['"abc"'],['"ab"'],),
+    (Annotated[pydantic.SecretBytes,Field(max_length=2)],['"é"','"ab"'],['"éa"','"abc"'],),
+    (Annotated[Sequence[bool],Field(min_length=1,max_length=2)],['[true]'],['[]','[true,true,true]'],),
+    (Annotated[str|list[int],Field(max_length=2)],['"ab"','[1,2]'],['"abc"','[1,2,3]'],),
+    (Annotated[ByteSize,Field(ge=10,multiple_of=4)],['12'],['8','13'],),
     (Pet,['{"kind":"cat"}','{"kind":"dog","name":"x"}'],['{}','{"name":"x"}','{"kind":"cat","name":"x"}'],),
     (Chosen,['{"lives":3}','{"kind":"dog"}'],),
     (tuple[int,*tuple[str,...],bool],[ '[1,["a"],true]'],),
