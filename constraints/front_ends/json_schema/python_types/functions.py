@@ -81,7 +81,10 @@ def wrap(walk: Walk, node: CoreNode) -> Schema:
 
 def plain(walk: Walk, node: CoreNode) -> Schema:
     function = _function_of(node)
-    known = PLAIN.get(name_of(function))
+    name = name_of(function)
+    if name == f"{_VALIDATORS}pattern_bytes_validator":
+        raise walk.refuse("no JSON is read as a regular expression of bytes", "one of str")
+    known = PLAIN.get(name)
     return known() if known else noted(_input(walk, node, None), _remark(function))
 
 
@@ -199,7 +202,7 @@ def _time_zone() -> Schema:
 PLAIN: dict[str, Callable[[], Schema]] = {
     f"{_VALIDATORS}import_string": _object_by_name,
     f"{_VALIDATORS}validate_str_is_valid_iana_tz": _time_zone,
-    **{f"{_VALIDATORS}pattern_{kind}_validator": _regular_expression for kind in ("either", "str", "bytes")},
+    **{f"{_VALIDATORS}pattern_{kind}_validator": _regular_expression for kind in ("either", "str")},
     **{
         f"{_VALIDATORS}ip_v{version}_{kind}_validator": functools.partial(schema, version)
         for version in (4, 6)
