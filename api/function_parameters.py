@@ -132,7 +132,7 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _told(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> Iterator[FunctionParameter]:
-    """What a model is told of a parameter: nothing of one with a default that no JSON can give, several of an unpacked TypedDict."""
+    """What a model is told of a parameter: nothing of one with a default that no JSON gives, several of an unpacked TypedDict."""
     if parameter.kind is parameter.VAR_KEYWORD:
         yield from _unpacked(parameter, function, place)
     elif parameter.kind is parameter.VAR_POSITIONAL:

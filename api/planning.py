@@ -164,7 +164,7 @@ class Planner:
         adapter: str | Sequence[str | None] | None = None,
     ) -> list[Plan]:
         """One plan for each prompt. adapter: the name of one for all, or one or None for each."""
-        if isinstance(prompts, Mapping) or not isinstance(prompts, Iterable):
+        if isinstance(prompts, Mapping | bytes | bytearray) or not isinstance(prompts, Iterable):
             raise UsageError(f"a prompt is a str, not {type(prompts).__name__}; conversations go to chat()")
         each = [prompts] if isinstance(prompts, str) else list(prompts)
         wrong = next((prompt for prompt in each if not isinstance(prompt, str)), None)

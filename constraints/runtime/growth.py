@@ -367,7 +367,8 @@ def refused(trial: Trial, written: Form) -> UnsupportedKeyword:
     begun, again = begun[:_SHOWN], cycle or trial.text[-trial.made.period :]
     limit = f"{'' if cycle else 'half of '}limit `byte_words`: {trial.most}"
     steps = f"steps for a byte are {trial.at(half)} behind {half}, {trial.last} behind {length} bytes"
-    grows = f"there are ever more ways to read a text that begins with {_shown(begun)} and goes on with {_shown(again)}, again and again"
+    shape = f"begins with {_shown(begun)} and goes on with {_shown(again)}, again and again"
+    grows = f"there are ever more ways to read a text that {shape}"
     if not trial.text:
         grows, steps = "there are too many ways to read the first byte of a text", f"its steps are {trial.last}"
     found = ambiguity(written.grammar, written.root, trial.text)

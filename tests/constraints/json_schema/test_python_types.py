@@ -67,7 +67,7 @@ COMPILER = Compiler(Vocabulary([bytes([i]) for i in range(256)] + [None], eos_to
 REFUSED = {  # no JSON is ever read as one
     "callable", "callable int", "type", "tuples", "days", "literal enum", "literal enums", "literal bytes", "literal nothing",
     "set of lists", "set of dicts", "set of models", "set of points", "dict literal int", "dict tuple", "dict none",
-    "dict literal enum", "dict root", "color tags", "never",
+    "dict literal enum", "dict root", "color tags", "never", "pattern of bytes",
 }  # fmt: skip
 TELLING = '0129-:T.,]}"ab'  # bytes that lead on through dates, numbers and ends
 
