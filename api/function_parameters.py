@@ -146,7 +146,7 @@ def _told(parameter: inspect.Parameter, function: Callable[..., Any], place: str
 def _unpacked(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> Iterator[FunctionParameter]:
     """The parameters that `**options: Unpack[Options]` stands for."""
     annotation = None if parameter.annotation is _NOTHING else _evaluated(parameter.annotation, function, place)
-    options = typing.get_args(annotation)[0] if typing.get_origin(annotation) in _UNPACK else None
+    options: Any = typing.get_args(annotation)[0] if typing.get_origin(annotation) in _UNPACK else None
     if not typing_extensions.is_typeddict(options):
         raise UsageError(f"{place} takes any names, of which a model cannot be told; name the parameters that it may give")
     for name, hint in typing_extensions.get_type_hints(options, include_extras=True).items():
@@ -159,8 +159,8 @@ def _unpacked(parameter: inspect.Parameter, function: Callable[..., Any], place:
 def _member_of(hint: Any, is_required: bool) -> tuple[Any, bool]:
     """The type of a member of a TypedDict, and whether it has to be there, which Python does not see where annotations are text."""
     while (qualifier := typing.get_origin(hint)) in _QUALIFIERS:
-        is_required = _QUALIFIERS[qualifier] if _QUALIFIERS[qualifier] is not None else is_required
-        hint = typing.get_args(hint)[0]
+        told = _QUALIFIERS[qualifier]
+        hint, is_required = typing.get_args(hint)[0], is_required if told is None else told
     return hint, is_required
 
 

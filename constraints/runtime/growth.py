@@ -174,7 +174,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
             break
     automaton.grammar.stacks_as_graph = False
     if least is None and refused:
-        raise refused(min(refused, key=_shown_bytes), written)
+        raise refusal(min(refused, key=_shown_bytes), written)
     return automaton if best == written else best.automaton(automaton)
 
 
@@ -360,7 +360,7 @@ def _shown_bytes(trial: Trial) -> int:
     return len(beginning) + len(cycle) if cycle else trial.made.free + trial.made.period
 
 
-def refused(trial: Trial, written: Form) -> UnsupportedKeyword:
+def refusal(trial: Trial, written: Form) -> UnsupportedKeyword:
     length, half = len(trial.text), max(len(trial.text) // 2, 1)
     beginning, cycle = trial.made.given
     begun = beginning + cycle if cycle else trial.text[: max(trial.made.free, trial.made.period)]

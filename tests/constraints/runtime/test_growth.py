@@ -10,7 +10,7 @@ import pytest
 
 from maskwright.constraints import Compiler, Gbnf, Limits, UnsupportedKeyword, Vocabulary
 from maskwright.constraints.grammar.expression import Grammar
-from maskwright.constraints.runtime.growth import Form, Text, Trial, refused
+from maskwright.constraints.runtime.growth import Form, Text, Trial, refusal
 
 COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
 REDUCED = {
@@ -63,7 +63,7 @@ def test_a_grammar_whose_stacks_grow_is_refused_with_the_text(name: str) -> None
 def test_a_first_byte_that_takes_too_much_is_told_as_one() -> None:
     grammar = Grammar()
     trial = Trial(Text(seed=0, period=1, free=32, longest=96), b"", np.array([70_000], np.int32), 1_000)
-    told = str(refused(trial, Form(grammar, grammar.repeat(grammar.literal("a")), stacks_as_graph=False)))
+    told = str(refusal(trial, Form(grammar, grammar.repeat(grammar.literal("a")), stacks_as_graph=False)))
     assert "too many ways to read the first byte of a text: its steps are 70000 (half of limit `byte_words`: 1000)" in told
 
 

@@ -123,36 +123,35 @@ def _conditioned(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Sche
         and conditions.keys() <= {"minLength", "maxLength"}
     ):
         return _encoded(owner, conditions.get("minLength", 0), conditions.get("maxLength"))
-    if node["type"] == "function-after" and name_of(_function_of(node)) == _BYTE_SIZE_CHECK:
-        schema, said = dict(_BYTES_AS_NUMBER), conditions  # the strings have units
-    else:
+    schema, said = _BYTES_AS_NUMBER, conditions  # of a ByteSize, whose strings have units
+    if node["type"] != "function-after" or name_of(_function_of(node)) != _BYTE_SIZE_CHECK:
         schema = walk.schema(node)
-        said = _said(walk, node, conditions) if REMARK not in schema else None
-    if said is not None and all(isinstance(value, int | float) for value in conditions.values()):
+        said = {} if REMARK in schema else _said(walk, node, conditions)
+    if said and all(isinstance(value, int | float) for value in conditions.values()):
         return both(schema, said)
     return noted(schema, f"its {' and '.join(conditions)}")
 
 
-def _said(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Schema | None:
-    """Conditions on a value as keywords for its JSON; None where its JSON is not the number, or has not the length, that it has."""
+def _said(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Schema:
+    """Conditions on a value as keywords for its JSON; none where its JSON is not the number, or has not the length, that it has."""
     node = _read_from_json(walk, node)
     if node["type"] == "union":
         choices = (each[0] if isinstance(each, tuple) else each for each in node["choices"])
         return _said_of_all([_said(walk, choice, conditions) for choice in choices])
     if not conditions.keys() <= {"minLength", "maxLength"}:
-        return conditions if node["type"] in ("int", "float") else None
+        return conditions if node["type"] in ("int", "float") else {}
     if node["type"] == "bytes":
         return byte_string(walk, {"min_length": conditions.get("minLength"), "max_length": conditions.get("maxLength")})
     counted = _COUNTED.get(node["type"])
-    return None if counted is None else {name.replace("Length", counted): value for name, value in conditions.items()}
+    return {} if counted is None else {name.replace("Length", counted): value for name, value in conditions.items()}
 
 
-def _said_of_all(said: list[Schema | None]) -> Schema | None:
+def _said_of_all(said: list[Schema]) -> Schema:
     """What is said of each of several alternatives in one: a keyword is for values of its own type."""
     out: Schema = {}
     for each in said:
-        if each is None or "type" in each:  # that of bytes is for all strings
-            return None
+        if not each or "type" in each:  # that of bytes is for all strings
+            return {}
         out |= each
     return out
 
