@@ -239,7 +239,9 @@ class Planner:
         a name that is not known, also where no call can be written."""
         if asked == "auto":
             return self.tool_style
-        return None if asked is None else style_of(asked)
+        if asked is not None:
+            style_of(asked)
+        return asked
 
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
