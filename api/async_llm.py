@@ -26,6 +26,7 @@ from .engine.search.particles import Particles
 from .engine.search.searches import Search
 from .engine.sessions.sessions import CacheUse
 from .engine.steps.scorer import Scorer
+from .errors import UsageError
 from .events import Delta, Done, Event
 from .llm import LLM, Progress
 from .model_folder import EMBEDDED
@@ -57,9 +58,13 @@ class AsyncLLM:
     """A model ready to answer under asyncio.
 
     Cancelling a task cancels its requests. model: a loaded `LLM` to share, or what `LLM` takes, with its other options.
+
+    Raises UsageError for options of a model that is loaded already; other errors are those of `LLM`.
     """
 
     def __init__(self, model: LLM | str | os.PathLike[str] = EMBEDDED, **options: Any) -> None:
+        if isinstance(model, LLM) and options:
+            raise UsageError(f"{next(iter(options))}= belongs to the LLM, which is loaded already: give it to LLM(...)")
         self.llm = model if isinstance(model, LLM) else LLM(model, **options)
 
     async def close(self) -> None:

@@ -43,6 +43,7 @@ class ConstraintOptions(TypedDict, total=False):
 
 
 _FILE_NAME = re.compile(r"[\w./\\~ -]*\w\.(json|ya?ml|gbnf|lark|ebnf|bnf|txt|py)", re.IGNORECASE)
+_JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+\s*::=", re.MULTILINE)
 
 KEYWORDS = tuple(ConstraintOptions.__annotations__)
@@ -113,7 +114,7 @@ def _of_schema(schema: Any) -> ConstraintChoice:
 def _of_json_schema(schema: Any) -> ConstraintChoice:
     if not isinstance(schema, Mapping | bool | str):
         raise UsageError(f"json_schema= is a mapping, a boolean or JSON text, not {type(schema).__name__}; types go to schema=")
-    _refuse_file_name("schema", schema)
+    _refuse_name("schema", schema)
     if isinstance(schema, Mapping) and _is_response_format(schema):
         around = "what response_format= of OpenAI's interface has around it"
         raise UsageError(f'schema= is the schema itself, not {around}: give its "schema"')
@@ -127,7 +128,7 @@ def _of_regex(pattern: Any) -> ConstraintChoice:
 
 def _of_grammar(text: Any) -> ConstraintChoice:
     _require_str("grammar", text)
-    _refuse_file_name("grammar", text)
+    _refuse_name("grammar", text)
     return _of_constraint(Gbnf(text) if _GBNF_RULE.search(text.removeprefix(BYTE_ORDER_MARK)) else Lark(text))
 
 
@@ -171,10 +172,12 @@ def _require_str(name: str, value: Any) -> None:
         raise UsageError(f"{name}= is a str, not {type(value).__name__}")
 
 
-def _refuse_file_name(name: str, text: Any) -> None:
-    """Refuse what is the name of a file: it is neither JSON nor a grammar, and the error of a parser would not say why."""
+def _refuse_name(name: str, text: Any) -> None:
+    """Refuse the name of a file or of a type: it is neither JSON nor a grammar, and the error of a parser would not say why."""
     if isinstance(text, str) and _FILE_NAME.fullmatch(text):
         raise UsageError(f'{name}= is a text, and "{text}" looks like the name of a file: give what it contains')
+    if name == "schema" and isinstance(text, str) and text.isidentifier() and text not in _JSON_WORDS:
+        raise UsageError(f'schema= is a type or a JSON Schema, and "{text}" looks like the name of a type: give the type itself')
 
 
 def _is_response_format(schema: Mapping[str, Any]) -> bool:

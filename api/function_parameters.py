@@ -10,13 +10,14 @@ import functools
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+import typing_extensions
+from pydantic import AliasChoices, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from .constraints import ConstraintError
@@ -26,17 +27,28 @@ from .errors import UsageError
 
 _NOTHING = inspect.Parameter.empty
 _DEFINITIONS = "#/$defs/"
+_UNPACK = (typing.Unpack, typing_extensions.Unpack)
+_QUALIFIERS: dict[Any, bool | None] = {  # of members of a TypedDict, and whether such a member has to be there
+    typing.Required: True, typing_extensions.Required: True, typing.NotRequired: False, typing_extensions.NotRequired: False,
+    typing_extensions.ReadOnly: None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class FunctionParameter:
-    """One parameter that a model gives. field: the one whose default is passed where it is not given; None: nothing is passed."""
+    """One parameter that a model gives.
+
+    field: the one whose default is passed where it is not given; None: nothing is passed. default: what Python passes then.
+    has_name: whether it can be passed by its name.
+    """
 
     name: str
     annotation: Any
     schema: Mapping[str, Any]
     is_required: bool
     field: FieldInfo | None = None
+    default: Any = None
+    has_name: bool = True
 
     @cached_property
     def adapter(self) -> TypeAdapter[Any]:
@@ -78,6 +90,12 @@ class FunctionParameters:
                 values[each.name] = each.field.get_default(call_default_factory=True)
         return values
 
+    def call(self, function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+        """What the function returns for some values."""
+        by_place = [values.get(each.name, each.default) for each in self.parameters if not each.has_name]
+        by_name = {each.name: values[each.name] for each in self.parameters if each.has_name and each.name in values}
+        return function(*by_place, **by_name)
+
 
 def parameters_of(function: Callable[..., Any], name: str) -> FunctionParameters:
     """The parameters of a function, method, class, partial or callable object that a model gives; a partial has settled those that
@@ -91,8 +109,8 @@ def parameters_of(function: Callable[..., Any], name: str) -> FunctionParameters
         raise UsageError(f'tool "{name}": Python knows no signature of it; wrap it in a function') from None
     settled = function.keywords if isinstance(function, functools.partial) else {}
     given = [each for each in signature.parameters.values() if each.name not in settled]
-    found = (_parameter(each, function, f'tool "{name}": parameter "{each.name}"') for each in given)
-    return FunctionParameters(tuple(each for each in found if each is not None))
+    found = (each for parameter in given for each in _told(parameter, function, f'tool "{name}": parameter "{parameter.name}"'))
+    return FunctionParameters(tuple(found))
 
 
 def behind_partials(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,14 +131,55 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     return found.__get__(function, type(function)) if hasattr(type(found), "__get__") else found
 
 
+def _told(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> Iterator[FunctionParameter]:
+    """What a model is told of a parameter: nothing of one with a default that no JSON gives, several of an unpacked TypedDict."""
+    if parameter.kind is parameter.VAR_KEYWORD:
+        yield from _unpacked(parameter, function, place)
+    elif parameter.kind is parameter.VAR_POSITIONAL:
+        raise UsageError(f"{place} cannot be passed by name")
+    elif parameter.annotation is _NOTHING:
+        raise UsageError(f"{place} has no type annotation")
+    elif (found := _parameter(parameter, function, place)) is not None:
+        yield replace(found, name=_name_in_call(parameter.name, behind_partials(function), place))
+
+
+def _unpacked(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> Iterator[FunctionParameter]:
+    """The parameters that `**options: Unpack[Options]` stands for."""
+    annotation = None if parameter.annotation is _NOTHING else _evaluated(parameter.annotation, function, place)
+    options: Any = typing.get_args(annotation)[0] if typing.get_origin(annotation) in _UNPACK else None
+    if not typing_extensions.is_typeddict(options):
+        raise UsageError(f"{place} takes any names, of which a model cannot be told; name the parameters that it may give")
+    for name, hint in typing_extensions.get_type_hints(options, include_extras=True).items():
+        hint, is_required = _member_of(hint, name in options.__required_keys__)
+        named = inspect.Parameter(name, parameter.KEYWORD_ONLY, annotation=hint)
+        if (found := _parameter(named, function, f'{place}, in it "{name}"')) is not None:
+            yield replace(found, is_required=is_required, field=None)
+
+
+def _member_of(hint: Any, is_required: bool) -> tuple[Any, bool]:
+    """The type of a member of a TypedDict, and whether it has to be there, which Python does not see where annotations are text."""
+    while (qualifier := typing.get_origin(hint)) in _QUALIFIERS:
+        told = _QUALIFIERS[qualifier]
+        hint, is_required = typing.get_args(hint)[0], is_required if told is None else told
+    return hint, is_required
+
+
+def _name_in_call(name: str, function: Callable[..., Any], place: str) -> str:
+    """The name by which a parameter is passed: classes of Pydantic take an alias, and may show another name in their signature."""
+    field = getattr(function, "__pydantic_fields__", {}).get(name) if inspect.isclass(function) else None
+    config = getattr(function, "model_config", None) or getattr(function, "__pydantic_config__", None) or {}
+    if field is None or field.validation_alias is None or config.get("populate_by_name") or config.get("validate_by_name"):
+        return name
+    alias = field.validation_alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    names = [each for each in choices if isinstance(each, str)]
+    if not names:
+        raise UsageError(f"{place} is read at a path within another one; give it an alias that is a name")
+    return names[0]
+
+
 def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> FunctionParameter | None:
     """What a model is told of a parameter; None for one with a default that no JSON can give."""
-    if parameter.kind is parameter.VAR_KEYWORD:
-        raise UsageError(f"{place} takes any names, of which a model cannot be told; name the parameters that it may give")
-    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise UsageError(f"{place} cannot be passed by name")
-    if parameter.annotation is _NOTHING:
-        raise UsageError(f"{place} has no type annotation")
     annotation, default = _evaluated(parameter.annotation, function, place), parameter.default
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], _NOTHING
@@ -128,18 +187,18 @@ def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place
         schema = schema_of(annotation)
         field = FieldInfo.from_annotation(annotation)
     except NotInJson as error:
-        if default is not _NOTHING:
+        if default is not _NOTHING and parameter.kind is not parameter.POSITIONAL_ONLY:
             return None
         raise UsageError(f"{place}: {error}") from None
     except ConstraintError as error:
         raise UsageError(f"{place}: {error}") from None
     except Exception as error:  # of a type's own hooks, or of Pydantic for what is no type
         raise UsageError(f"{place} has an annotation that Pydantic cannot describe: {' '.join(str(error).split())}") from None
+    has_name = parameter.kind is not parameter.POSITIONAL_ONLY
+    made = FunctionParameter(parameter.name, annotation, schema, is_required=False, has_name=has_name)
     if default is not _NOTHING:
-        return FunctionParameter(parameter.name, annotation, schema | in_json({"default": default}), is_required=False)
-    if field.is_required():
-        return FunctionParameter(parameter.name, annotation, schema, is_required=True)
-    return FunctionParameter(parameter.name, annotation, schema, is_required=False, field=field)
+        return replace(made, schema=schema | in_json({"default": default}), default=default)
+    return replace(made, is_required=True) if field.is_required() else replace(made, field=field)
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any], place: str) -> Any:

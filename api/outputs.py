@@ -74,7 +74,7 @@ class GenerationOutput:
             raise GenerationIncomplete(self)
         try:
             return self.choice.read(self.text)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # the second of Pydantic itself, about a length of what has none
             raise ValidationFailed(self, _one_line(error)) from error
 
     @cached_property
@@ -130,7 +130,7 @@ class ValidationFailed(OutputError):
         self.reason = reason
 
 
-def _one_line(error: ValueError) -> str:
+def _one_line(error: Exception) -> str:
     """A validator's complaint without Pydantic's links."""
     from pydantic import ValidationError
 

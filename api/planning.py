@@ -17,7 +17,7 @@ from . import prompts as task_prompts
 from .chat import Turn, plan_turn
 from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle, Vocabulary
-from .constraints.front_ends.tags.styles import style_of_template
+from .constraints.front_ends.tags.styles import style_of, style_of_template
 from .constraints.runtime.healed import HealedConstraint
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
@@ -164,7 +164,7 @@ class Planner:
         adapter: str | Sequence[str | None] | None = None,
     ) -> list[Plan]:
         """One plan for each prompt. adapter: the name of one for all, or one or None for each."""
-        if isinstance(prompts, Mapping) or not isinstance(prompts, Iterable):
+        if isinstance(prompts, Mapping | bytes | bytearray) or not isinstance(prompts, Iterable):
             raise UsageError(f"a prompt is a str, not {type(prompts).__name__}; conversations go to chat()")
         each = [prompts] if isinstance(prompts, str) else list(prompts)
         wrong = next((prompt for prompt in each if not isinstance(prompt, str)), None)
@@ -235,8 +235,13 @@ class Planner:
         return Plan(snapshot.label, choice, (request,))
 
     def style_for(self, asked: str | ToolStyle | None) -> str | ToolStyle | None:
-        """The way in which calls are written: as asked for, or as the model's chat template does it."""
-        return self.tool_style if asked == "auto" else asked
+        """The way in which calls are written: as asked for, or as the model's chat template does it. Raises ConstraintError for
+        a name that is not known, also where no call can be written."""
+        if asked == "auto":
+            return self.tool_style
+        if asked is not None:
+            style_of(asked)
+        return asked
 
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else

@@ -2,8 +2,8 @@
 
 A tool call is the JSON object {"name": ..., "arguments": {...}}.
 
-Functions, methods, classes, partials (without what they settle) and callable objects are tools when all of their parameters can be
-passed by name and have annotations that Pydantic describes. Their schemas are those of Python types (closed, exact), and a call is
+Functions, methods, classes, partials (without what they settle) and callable objects are tools when all of their parameters have a
+name for the model and annotations that Pydantic describes. Their schemas are those of Python types (closed, exact), and a call is
 run with what Pydantic's validation makes of the JSON of each argument.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from .constraints import JsonSchema
 from .constraints.front_ends.tags.tools import parameters_key
 from .errors import UsageError
-from .function_parameters import behind_partials, parameters_of
+from .function_parameters import FunctionParameters, behind_partials, parameters_of
 
 _NAME = re.compile(r"[\w.:/-]+")
 _FIRST, _COLON, _COMMA = (re.compile(rf"\s*{each}\s*") for each in (r"\{", ":", ",?"))  # what stands before JSON of an object
@@ -65,13 +65,18 @@ class ToolCall:
         if self.tool.function is None:
             return dict(self.arguments)
         texts = _member_texts(json.dumps(dict(self.arguments)) if self.text is None else self.text)
-        return parameters_of(self.tool.function, self.name).values(texts)
+        return self._parameters.values(texts)
 
     def run(self) -> Any:
         """The value that the function returns for these arguments."""
         if self.tool.function is None:
             raise UsageError(f'tool "{self.name}" was given as a schema; there is no function to run')
-        return self.tool.function(**self.values)
+        return self._parameters.call(self.tool.function, self.values)
+
+    @functools.cached_property
+    def _parameters(self) -> FunctionParameters:
+        assert self.tool.function is not None
+        return parameters_of(self.tool.function, self.name)
 
 
 def as_tool(tool: ToolLike) -> Tool:

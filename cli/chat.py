@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -45,6 +46,7 @@ from .show import notices, show_fields, show_loops
 
 
 def chat(
+    prompt: Annotated[str | None, typer.Option("--prompt", "-p", help="The first turn, before those of standard input.")] = None,
     system: Annotated[str | None, typer.Option(help="What the model is told first.")] = None,
     tool: Annotated[
         list[str] | None,
@@ -68,8 +70,8 @@ def chat(
 ) -> None:
     """Talk with a model, with tools or a constraint.
 
-    Each line of standard input is one turn; an empty line or the end of input ends the conversation. What a tool returns is
-    shown.
+    Each line of standard input is one turn, behind --prompt if it is there; an empty line or the end of input ends the
+    conversation. What a tool returns is shown.
     """
     constraint = constraint_options(schema, regex, grammar, choice)
     tools = list(unique_tools([named_object(name, "--tool") for name in tool or ()]))
@@ -77,7 +79,7 @@ def chat(
     name, adapters = named_adapter(adapter)
     llm = load_model(model, device, dtype, revision=revision, download=download, adapters=adapters, **engine)
     conversation = Conversation(llm, system, replace(llm.default_sampling, **asked), constraint, tools, tool_choice, name)
-    for line in _lines():
+    for line in chain([] if prompt is None else [prompt], _lines()):
         conversation.say(line)
 
 

@@ -79,6 +79,9 @@ class Compiler:
     """
 
     def __init__(self, vocabulary: Vocabulary, limits: Limits | None = None, cache_bytes: int = 1 << 30) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            given = type(vocabulary).__name__
+            raise TypeError(f"a Compiler takes a Vocabulary, such as Vocabulary.from_tokenizer(...), not {given}")
         self.vocabulary, self.limits, self.cache_bytes = vocabulary, limits or Limits(), cache_bytes
         self._lexicon = SharedVocabulary(vocabulary)
         self._lock = threading.Lock()

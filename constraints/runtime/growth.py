@@ -174,7 +174,7 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
             break
     automaton.grammar.stacks_as_graph = False
     if least is None and refused:
-        raise _refused(min(refused, key=_shown_bytes), written)
+        raise refusal(min(refused, key=_shown_bytes), written)
     return automaton if best == written else best.automaton(automaton)
 
 
@@ -360,18 +360,21 @@ def _shown_bytes(trial: Trial) -> int:
     return len(beginning) + len(cycle) if cycle else trial.made.free + trial.made.period
 
 
-def _refused(trial: Trial, written: Form) -> UnsupportedKeyword:
+def refusal(trial: Trial, written: Form) -> UnsupportedKeyword:
     length, half = len(trial.text), max(len(trial.text) // 2, 1)
     beginning, cycle = trial.made.given
     begun = beginning + cycle if cycle else trial.text[: max(trial.made.free, trial.made.period)]
     begun, again = begun[:_SHOWN], cycle or trial.text[-trial.made.period :]
     limit = f"{'' if cycle else 'half of '}limit `byte_words`: {trial.most}"
-    steps = f"{trial.at(half)} behind {half}, {trial.last} behind {length} bytes ({limit})"
+    steps = f"steps for a byte are {trial.at(half)} behind {half}, {trial.last} behind {length} bytes"
+    shape = f"begins with {_shown(begun)} and goes on with {_shown(again)}, again and again"
+    grows = f"there are ever more ways to read a text that {shape}"
+    if not trial.text:
+        grows, steps = "there are too many ways to read the first byte of a text", f"its steps are {trial.last}"
     found = ambiguity(written.grammar, written.root, trial.text)
     shown = "" if found is None else f"; rule {found.rule!r} reads {_shown(found.text)} as {found.first} and as {found.second}"
     return UnsupportedKeyword(
-        f"there are ever more ways to read a text that begins with {_shown(begun)} and goes on with {_shown(again)}, again and "
-        f"again: steps for a byte are {steps}{shown}",
+        f"{grows}: {steps} ({limit}){shown}",
         path="root" if found is None else found.rule, keyword="ambiguity",
         instead="a grammar with one way to read each text, for example item* for rules that call themselves twice in a row, a "
         "rule for each level of operators, text without the brackets or separators around it; `maskwright grammar check` shows "

@@ -99,7 +99,7 @@ def load_snapshot(path: str | os.PathLike[str]) -> Snapshot:
 
 def _read(path: Path) -> tuple[Mapping[str, str], dict[str, Tensor]]:
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
+        raise FileNotFoundError(f"{path}: {'this is no file' if path.exists() else 'no such file'}")
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             return file.metadata() or {}, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118

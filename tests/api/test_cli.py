@@ -295,6 +295,11 @@ def test_an_output_that_nobody_reads_or_that_has_no_room(
     assert (found, capsys.readouterr().err) == (code, said)
 
 
+def test_a_chat_begins_with_its_prompt(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert cli("chat", "-p", "hello", "--choice", "yes")[:2] == (0, "yes\n")
+
+
 def test_streams_that_the_shell_has_closed(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert cli("generate", "-n", "3")[::2] == (2, "maskwright: the prompt is empty\n")

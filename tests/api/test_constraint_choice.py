@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict  # Pydantic wants this one before Python 3.12
 
 from maskwright.constraint_choice import KEYWORDS, choose, choose_for_each
@@ -118,6 +120,7 @@ def test_an_unknown_keyword_is_named() -> None:
         ({"constraint": 3}, "constraint= is a front end"),
         ({"schema": "schemas/person.json"}, "looks like the name of a file"),
         ({"grammar": "my.gbnf"}, "looks like the name of a file"),
+        ({"schema": "Person"}, "looks like the name of a type: give the type itself"),
         ({"schema": {"name": "person", "strict": True, "schema": {"type": "integer"}}}, 'give its "schema"'),
         ({"schema": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}}, 'give its "schema"'),
     ],
@@ -144,10 +147,24 @@ def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
         choose({"json_schema": MARK + "{x}"})
 
 
-@pytest.mark.parametrize("value", [Person(name="red", age=3), Point(3, 4), Colour.RED, b"red", ("red",)])
-def test_a_value_is_no_type_and_is_not_shown(value: Any) -> None:
+@pytest.mark.parametrize(
+    ("value", "instead"),
+    [
+        (Person(name="red", age=3), "the class, such as Person"),
+        (Point(3, 4), "the class, such as Point"),
+        (Colour.RED, "the class, such as Colour"),
+        (b"red", "the text of the schema as a str"),
+        (Path("red"), "the text of the schema as a str"),
+        (("red",), "a JSON Schema, which is an object, or a type such as"),
+        (re.compile("red"), "regex=, with its text"),
+        (re, "a class in it"),
+        (Field(title="red"), "Annotated"),
+        (len, "its parameters as a type"),
+    ],
+)  # fmt: skip
+def test_a_value_is_no_type_and_is_not_shown(value: Any, instead: str) -> None:
     name = type(value).__name__
-    with pytest.raises(ConstraintError, match=f"an instance of {name} is a value, not a type; instead: the class, such as {name}") as raised:
+    with pytest.raises(ConstraintError, match=f"an instance of {name} is a value, not a type; instead: {instead}") as raised:
         choose({"schema": value})
     assert "red" not in str(raised.value) and "3" not in str(raised.value)
 

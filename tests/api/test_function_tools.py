@@ -12,10 +12,10 @@ import random
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NotRequired, Required, TypedDict, Unpack
 
 import pytest
-from pydantic import BaseModel, Field, HttpUrl, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, HttpUrl, ValidationError
 
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 from maskwright.constraints.runtime.constraint import as_token_ids
@@ -291,11 +291,57 @@ def test_definitions_of_other_interfaces_have_their_schema(key: str) -> None:
     assert as_tool({"name": "f", key: schema}).parameters == schema
 
 
+def placed(a: int, b: str = "x", c: datetime.date | None = None, /, *, d: bool = True) -> Any:
+    return a, b, c, d
+
+
+def test_parameters_without_names_are_passed_by_their_place() -> None:
+    assert ToolCall(as_tool(placed), {"a": 1, "c": "2024-02-29"}).run() == (1, "x", datetime.date(2024, 2, 29), True)
+    assert ToolCall(as_tool(placed), {"a": 1, "d": False}).run() == (1, "x", None, False)
+
+
+class Options(TypedDict, total=False):
+    limit: Required[Annotated[int, Field(ge=1)]]
+    since: datetime.date
+
+
+class MoreOptions(Options):
+    deep: bool
+    names: NotRequired[list[str]]
+
+
+def search(text: str, **options: Unpack[MoreOptions]) -> Any:
+    return text, options
+
+
+def test_an_unpacked_typed_dict_is_its_members() -> None:
+    tool = as_tool(search)
+    assert list(tool.parameters["properties"]) == ["text", "limit", "since", "deep", "names"]
+    assert tool.parameters["required"] == ["text", "limit", "deep"]
+    call = ToolCall(tool, {"text": "x", "limit": 3, "deep": True, "since": "2024-02-29"})
+    assert call.run() == ("x", {"limit": 3, "deep": True, "since": datetime.date(2024, 2, 29)})
+
+
+class Aliased(BaseModel):
+    first: int = Field(alias="first-name")
+    second: int = Field(0, validation_alias=AliasChoices(AliasPath("x", 0), "2nd"))
+
+
+class Nested(BaseModel):
+    a: int = Field(validation_alias=AliasPath("x", 0))
+
+
+def test_classes_of_pydantic_are_called_by_the_names_they_take() -> None:
+    assert list(as_tool(Aliased).parameters["properties"]) == ["first-name", "2nd"]
+    made = ToolCall(as_tool(Aliased), {"first-name": 1, "2nd": 2}).run()
+    assert (made.first, made.second) == (1, 2)
+
+
 def called(do: Callable[[int], int]) -> None: ...
 def hidden(of: OrderedDict[str, int]) -> None: ...
 def odd(of: Greeter) -> None: ...
 def no_type(of: 3) -> None: ...  # type: ignore[valid-type]
-def positional(of: int, /) -> None: ...
+def several(*of: int) -> None: ...
 def any_names(**others: int) -> None: ...
 
 
@@ -306,7 +352,8 @@ def any_names(**others: int) -> None: ...
         (hidden, 'tool "hidden": parameter "of" has the annotation "OrderedDict'),
         (odd, 'tool "odd": parameter "of"'),
         (no_type, 'tool "no_type": parameter "of"'),
-        (positional, 'tool "positional": parameter "of" cannot be passed by name'),
+        (several, 'tool "several": parameter "of" cannot be passed by name'),
+        (Nested, 'tool "Nested": parameter "a" is read at a path within another one'),
         (any_names, 'tool "any_names": parameter "others" takes any names'),
         (functools.partial(called), 'tool "called": parameter "do"'),
         (lambda: 1, 'a tool needs a name.*not "<lambda>"'),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, WrapValidator
 
 from maskwright import (
     LLM,
@@ -199,6 +199,12 @@ def test_a_validator_may_reject_and_the_raw_output_is_kept(llm: LLM) -> None:
     with pytest.raises(ValidationFailed, match="no number is good enough") as raised:
         _ = output.parsed
     assert raised.value.output.text in ("1", "2")
+
+
+def test_a_length_of_what_has_none_is_a_rejection_too(llm: LLM) -> None:
+    (output,) = llm.generate("x", schema=Annotated[Literal[1, 2], WrapValidator(lambda value, _: len(value))])
+    with pytest.raises(ValidationFailed, match="has no len"):
+        _ = output.parsed
 
 
 def test_free_text_is_complete_wherever_it_ends(llm: LLM) -> None:

@@ -81,6 +81,8 @@ class JsonSchema(FrontEnd):
         if not isinstance(self.whitespace, str):
             names = ", ".join(map(repr, WHITESPACES))
             raise ConstraintError(f"whitespace is {names} or a regular expression", keyword="whitespace")
+        if self.whitespace.isalpha() and self.whitespace not in WHITESPACES:  # as a pattern that would be letters between tokens
+            raise _unknown_option("whitespace", self.whitespace, WHITESPACES)
         object.__setattr__(self, "_value", _value(self.schema))
         if not (isinstance(self.schema, str) and self.schema.isascii()):  # else all of it has a UTF-8 form
             object.__setattr__(self, "schema", _dumped(self._value))

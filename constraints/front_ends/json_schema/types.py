@@ -7,13 +7,17 @@ is closed: its object has no other keys, unless it says `extra="allow"`.
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 import types
 import typing
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 import typing_extensions
 from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
 
 from ...base.errors import ConstraintError
 from .python_types.kinds import walk_of
@@ -51,11 +55,23 @@ def _is_written_type(value: Any) -> bool:
     return is_named or typing.get_origin(value) is not None
 
 
+_A_SCHEMA = "a JSON Schema, which is an object, or a type such as list[int]"
+_MEANT: tuple[tuple[Any, str], ...] = (  # what values are given in place of a type, and what is to be written
+    ((bool, int, float, list, tuple, set, type(None)), _A_SCHEMA),
+    ((bytes, bytearray, os.PathLike), "the text of the schema as a str, or the object that json.loads makes of it"),
+    (re.Pattern, "regex=, with its text"),
+    (FieldInfo, "Annotated[int, Field(...)], or whatever the type is"),
+    (types.ModuleType, "a class in it"),
+    (Callable, "its parameters as a type (TypedDict, a model); a function is for tools="),
+)
+
+
 def _no_type(value: Any) -> ConstraintError:
     """The error for a value where a type is meant. It does not show the value, which may be private."""
     name = type(value).__name__
-    instead = "a JSON Schema, which is an object, or a type such as list[int]" if name == "list" else f"the class, such as {name}"
-    return ConstraintError(f"an instance of {name} is a value, not a type", instead=instead)
+    known = () if _is_instance(value) else _MEANT
+    meant = next((meant for kinds, meant in known if isinstance(value, kinds)), f"the class, such as {name}")
+    return ConstraintError(f"an instance of {name} is a value, not a type", instead=meant)
 
 
 def validate(type_: Any, text: str | bytes) -> Any:

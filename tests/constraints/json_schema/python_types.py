@@ -671,7 +671,7 @@ TYPES: dict[str, Any] = {
     "rust nested": text(r"^[a-c[x-z]]+$"), "rust length": text("^[a-z]*$", min_length=2, max_length=3),
     "annotated compiled": Annotated[str, Field(pattern=re.compile(r"(?P<a>x)\w\Z"))],
     "python models": PythonRe, "pattern": re.Pattern, "pattern of str": re.Pattern[str], "rust models": RustRe,
-    "secret": SecretStr, "secret length": Annotated[SecretStr, Field(min_length=3, max_length=5)], "secret bytes": SecretBytes,
+    "secret": SecretStr, "secret length": Annotated[SecretStr, Field(min_length=3, max_length=5)], "secret bytes": SecretBytes, "pattern of bytes": re.Pattern[bytes],
     "secret date": Secret[date], "secret int": Secret[Annotated[int, Field(ge=3)]],
     "import": ImportString,
     # bytes

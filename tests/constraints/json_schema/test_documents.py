@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maskwright.constraints import ConstraintError, UnsupportedKeyword
+from maskwright.constraints import ConstraintError, JsonSchema, UnsupportedKeyword
 from maskwright.constraints.front_ends.json_schema.documents.document import Library, Site, escape_token, joined
 from maskwright.constraints.front_ends.json_schema.documents.values import dump_json, parse_json
 
@@ -233,3 +233,19 @@ def test_deep_documents_are_indexed_without_recursion() -> None:
 )
 def test_joined(base: str, reference: str, address: str) -> None:
     assert joined(base, reference, "#") == address
+
+
+@pytest.mark.parametrize(
+    ("schema", "place", "reason"),
+    [
+        ({"const": float("nan")}, "#/const", "nan is not a JSON number"),
+        ({"properties": {"a/b": {"enum": [1, [float("inf")]]}}}, "#/properties/a~1b/enum/1/0", "inf is not a JSON number"),
+        ('{"items": {"minimum": -Infinity}}', "#/items/minimum", "-inf is not a JSON number"),
+        ({"properties": {3: {}}}, "#/properties", "the key 3 is not a string"),
+        ({"allOf": [True, {"enum": {1}}]}, "#/allOf/1/enum", "a set is not a JSON value"),
+    ],
+)
+def test_what_json_cannot_hold_is_told_with_its_place(schema: Any, place: str, reason: str) -> None:
+    with pytest.raises(ConstraintError) as caught:
+        JsonSchema(schema)
+    assert caught.value.path == place and caught.value.reason == reason

@@ -335,6 +335,12 @@ WHITESPACE = [
 ]
 
 
+@pytest.mark.parametrize("name", ["pretty", "none", "Compact", "tabs"])
+def test_a_word_is_no_white_space(name: str) -> None:
+    with pytest.raises(ConstraintError, match=f"{name!r} is not one of its values; instead: 'auto' or 'compact' or"):
+        JsonSchema({}, whitespace=name)
+
+
 @pytest.mark.parametrize(("whitespace", "accepted", "rejected"), WHITESPACE, ids=lambda x: x if isinstance(x, str) else "")
 def test_white_space(whitespace: str, accepted: list[str], rejected: list[str]) -> None:
     reference = matcher({"type": "object", "properties": {"a": {"items": {"type": "integer"}}}}, whitespace=whitespace)

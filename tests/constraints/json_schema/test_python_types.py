@@ -10,7 +10,7 @@ import json
 import random
 import typing
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -67,7 +67,7 @@ COMPILER = Compiler(Vocabulary([bytes([i]) for i in range(256)] + [None], eos_to
 REFUSED = {  # no JSON is ever read as one
     "callable", "callable int", "type", "tuples", "days", "literal enum", "literal enums", "literal bytes", "literal nothing",
     "set of lists", "set of dicts", "set of models", "set of points", "dict literal int", "dict tuple", "dict none",
-    "dict literal enum", "dict root", "color tags", "never",
+    "dict literal enum", "dict root", "color tags", "never", "pattern of bytes",
 }  # fmt: skip
 TELLING = '0129-:T.,]}"ab'  # bytes that lead on through dates, numbers and ends
 
@@ -232,6 +232,10 @@ CASES: list[tuple[Any, ...]] = [
     (UUID4,['"12345678-1234-4234-8234-567812345678"'],['"12345678-1234-1234-8234-567812345678"'],),
     (SecretStr,['"a"'],),
     (Annotated[SecretStr,Field(min_length=3)],['"abc"'],['"ab"'],),
+    (Annotated[pydantic.SecretBytes,Field(max_length=2)],['"é"','"ab"'],['"éa"','"abc"'],),
+    (Annotated[Sequence[bool],Field(min_length=1,max_length=2)],['[true]'],['[]','[true,true,true]'],),
+    (Annotated[str|list[int],Field(max_length=2)],['"ab"','[1,2]'],['"abc"','[1,2,3]'],),
+    (Annotated[ByteSize,Field(ge=10,multiple_of=4)],['12'],['8','13'],),
     (Pet,['{"kind":"cat"}','{"kind":"dog","name":"x"}'],['{}','{"name":"x"}','{"kind":"cat","name":"x"}'],),
     (Chosen,['{"lives":3}','{"kind":"dog"}'],),
     (tuple[int,*tuple[str,...],bool],[ '[1,["a"],true]'],),

@@ -176,3 +176,8 @@ def test_every_hook_has_a_default_that_says_nothing() -> None:
     assert len(source.new_grammar(Limits())) == len(Grammar())
     one, other = Grammar(), Grammar()
     assert source.lower_whole(one, Limits()) == source.lower(other, Limits())
+
+
+def test_a_compiler_says_what_it_takes() -> None:
+    with pytest.raises(TypeError, match=r"takes a Vocabulary, such as .*, not str"):
+        Compiler("vocabulary")  # type: ignore[arg-type]

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from maskwright.constraints import Compiler, Gbnf, Limits, UnsupportedKeyword, Vocabulary
+from maskwright.constraints.grammar.expression import Grammar
+from maskwright.constraints.runtime.growth import Form, Text, Trial, refusal
 
 COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
 REDUCED = {
@@ -55,6 +58,13 @@ def test_a_grammar_whose_stacks_grow_is_refused_with_the_text(name: str) -> None
         COMPILER.compile(Gbnf(GROWS[name]))
     assert caught.value.keyword == "ambiguity" and caught.value.instead is not None
     assert re.search(r"rule '\w+' reads '[abc]+' as .* and as .*", str(caught.value))
+
+
+def test_a_first_byte_that_takes_too_much_is_told_as_one() -> None:
+    grammar = Grammar()
+    trial = Trial(Text(seed=0, period=1, free=32, longest=96), b"", np.array([70_000], np.int32), 1_000)
+    told = str(refusal(trial, Form(grammar, grammar.repeat(grammar.literal("a")), stacks_as_graph=False)))
+    assert "too many ways to read the first byte of a text: its steps are 70000 (half of limit `byte_words`: 1000)" in told
 
 
 @pytest.mark.parametrize("name", REDUCED)

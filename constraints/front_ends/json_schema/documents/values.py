@@ -12,6 +12,7 @@ from ....base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
 from ....base.utf8 import BYTE_ORDER_MARK
 from ....grammar.source import Limits
 from ...numbers.numbers import DEFAULT_DIGITS, canonical_number
+from .paths import escape_token
 
 _quote = json.encoder.encode_basestring  # compiled, where there is a C compiler
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode  # TypeError for a Decimal
@@ -25,11 +26,13 @@ ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
 def parse_json(text: str) -> Any:
     """The value of a JSON text, which may begin with a byte order mark; numbers with fraction or exponent become `Decimal`.
 
-    Raises `GrammarSyntaxError`.
+    Raises `GrammarSyntaxError`, and `ConstraintError` for NaN and infinities.
     """
     unmarked = text.removeprefix(BYTE_ORDER_MARK)
     try:
         return _DECODER.decode(unmarked)
+    except _NotFinite:
+        return plain_value(_LENIENT_DECODER.decode(unmarked))  # which says where it is
     except json.JSONDecodeError as error:
         raise GrammarSyntaxError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
     except RecursionError:
@@ -47,27 +50,54 @@ def _parse_fraction(digits: str) -> Decimal:
         raise ConstraintLimit("an exponent of too many digits", limit="digits", value=Limits().digits) from None
 
 
+class _NotFinite(Exception):
+    """A number that JSON does not have, where the decoder does not tell its place."""
+
+
 def _refuse_constant(name: str) -> Any:
-    raise ConstraintError(f"{name} is not a JSON number", instead="a finite number")
+    raise _NotFinite
 
 
 _DECODER = json.JSONDecoder(parse_float=_parse_fraction, parse_int=_parse_integer, parse_constant=_refuse_constant)
+_LENIENT_DECODER = json.JSONDecoder(parse_float=_parse_fraction, parse_int=_parse_integer)
 
 
 def plain_value(value: Any) -> Any:
-    """A copy of a Python value in the form that `parse_json` returns. Raises `ConstraintError` for what JSON cannot hold."""
+    """A copy of a Python value in the form that `parse_json` returns. Raises `ConstraintError`, with the place, for what JSON
+    cannot hold."""
+    try:
+        return _plain(value)
+    except ConstraintError as error:
+        error.move_below(_place(value))
+        raise
+
+
+def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, bool, int, Decimal)):
         return value
     if isinstance(value, (dict, Mapping)):  # whether something is a Mapping takes long to find out
         for key in value:
             if not isinstance(key, str):
                 raise ConstraintError(f"the key {key!r} is not a string", instead="string keys, as in JSON")
-        return {key: plain_value(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain_value(item) for item in value]
-    if isinstance(value, float):
-        return Decimal(repr(value)) if value - value == 0 else _refuse_constant(repr(value))
-    raise ConstraintError(f"a {type(value).__name__} is not a JSON value", instead="dict, list, str, number, bool or None")
+        return [_plain(item) for item in value]
+    if not isinstance(value, float):
+        raise ConstraintError(f"a {type(value).__name__} is not a JSON value", instead="dict, list, str, number, bool or None")
+    if value - value != 0:
+        raise ConstraintError(f"{value} is not a JSON number", instead="a finite number")
+    return Decimal(repr(value))
+
+
+def _place(value: Any) -> str:
+    """The pointer to the part of a value that JSON cannot hold."""
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    for at, item in items:
+        try:
+            _plain(item)
+        except ConstraintError:
+            return f"#/{escape_token(str(at))}{_place(item).removeprefix('#')}"
+    return "#"
 
 
 def atom_of(value: Any) -> str:

@@ -13,7 +13,7 @@ from zoneinfo import available_timezones
 from pydantic.types import Base64Encoder, Base64UrlEncoder, EncodedBytes, EncodedStr
 
 from .networks import ip_address, ip_interface, ip_network
-from .scalars import base64_pattern
+from .scalars import base64_pattern, byte_string
 from .walk import REMARK, CoreNode, Schema, Walk, both, noted
 
 _TRANSPARENT = frozenset({  # they make a value of what is valid already
@@ -31,9 +31,12 @@ _CONDITIONS = {
     "min_length_validator": ("min_length", "minLength"), "max_length_validator": ("max_length", "maxLength"),
 }  # fmt: skip
 _VALIDATORS = "pydantic._internal._validators."
-_NUMBERS, _STRINGS = frozenset({"integer", "number"}), frozenset({"string"})
+_SECRETS = frozenset({"pydantic.types.SecretStr", "pydantic.types.SecretBytes"})
+_COUNTED = {"str": "Length", "list": "Items", "deque": "Items"}  # by node, what its length is that of
+_BYTE_SIZE_CHECK = "pydantic.types.ByteSize._validate"
+_BYTES_AS_NUMBER: Schema = {"type": "integer", "minimum": 0}
 _BYTE_SIZE: Schema = {"anyOf": [
-    {"type": "integer", "minimum": 0},
+    _BYTES_AS_NUMBER,
     {"type": "string", "pattern": r"^\d{1,15}(?:\.\d{1,6})? ?(?:(?:[KMGTPEkmgtpe][Ii]?)?[Bb])?$"},
 ]}  # fmt: skip
 _ALPHABETS: dict[Any, str] = {Base64Encoder: "A-Za-z0-9+/", Base64UrlEncoder: r"A-Za-z0-9_\-"}
@@ -78,7 +81,10 @@ def wrap(walk: Walk, node: CoreNode) -> Schema:
 
 def plain(walk: Walk, node: CoreNode) -> Schema:
     function = _function_of(node)
-    known = PLAIN.get(name_of(function))
+    name = name_of(function)
+    if name == f"{_VALIDATORS}pattern_bytes_validator":
+        raise walk.refuse("no JSON is read as a regular expression of bytes", "one of str")
+    known = PLAIN.get(name)
     return known() if known else noted(_input(walk, node, None), _remark(function))
 
 
@@ -117,27 +123,49 @@ def _conditioned(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Sche
         and conditions.keys() <= {"minLength", "maxLength"}
     ):
         return _encoded(owner, conditions.get("minLength", 0), conditions.get("maxLength"))
-    schema = walk.schema(node)
-    wanted = _STRINGS if conditions.keys() <= {"minLength", "maxLength"} else _NUMBERS
-    is_said = REMARK not in schema and _is_plain(walk, node, wanted)
-    if is_said and all(isinstance(value, int | float) for value in conditions.values()):
-        return both(schema, conditions)
+    schema, said = _BYTES_AS_NUMBER, conditions  # of a ByteSize, whose strings have units
+    if node["type"] != "function-after" or name_of(_function_of(node)) != _BYTE_SIZE_CHECK:
+        schema = walk.schema(node)
+        said = {} if REMARK in schema else _said(walk, node, conditions)
+    if said and all(isinstance(value, int | float) for value in conditions.values()):
+        return both(schema, said)
     return noted(schema, f"its {' and '.join(conditions)}")
 
 
-def _is_plain(walk: Walk, node: CoreNode, kinds: frozenset[str]) -> bool:
-    """Whether a value of a node is the number, or has the length, that its JSON has."""
-    node = walk.target(node)
+def _said(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Schema:
+    """Conditions on a value as keywords for its JSON; none where its JSON is not the number, or has not the length, that it has."""
+    node = _read_from_json(walk, node)
     if node["type"] == "union":
-        return all(_is_plain(walk, each[0] if isinstance(each, tuple) else each, kinds) for each in node["choices"])
-    if kinds is _NUMBERS:
-        return node["type"] in ("int", "float")
-    texts = [node.get("lax_schema"), node.get("json_schema")]
-    if node["type"] == "function-after" and name_of(_function_of(node)) == "pydantic.types.SecretStr":
-        return True
-    return node["type"] in ("lax-or-strict", "json-or-python") and any(
-        each is not None and _is_plain(walk, each, kinds) for each in texts
-    )
+        choices = (each[0] if isinstance(each, tuple) else each for each in node["choices"])
+        return _said_of_all([_said(walk, choice, conditions) for choice in choices])
+    if not conditions.keys() <= {"minLength", "maxLength"}:
+        return conditions if node["type"] in ("int", "float") else {}
+    if node["type"] == "bytes":
+        return byte_string(walk, {"min_length": conditions.get("minLength"), "max_length": conditions.get("maxLength")})
+    counted = _COUNTED.get(node["type"])
+    return {} if counted is None else {name.replace("Length", counted): value for name, value in conditions.items()}
+
+
+def _said_of_all(said: list[Schema]) -> Schema:
+    """What is said of each of several alternatives in one: a keyword is for values of its own type."""
+    out: Schema = {}
+    for each in said:
+        if not each or "type" in each:  # that of bytes is for all strings
+            return {}
+        out |= each
+    return out
+
+
+def _read_from_json(walk: Walk, node: CoreNode) -> CoreNode:
+    """The node that makes the value, or one of the same number or length, of JSON."""
+    node = walk.target(node)
+    if node["type"] == "lax-or-strict":
+        return _read_from_json(walk, node["strict_schema" if walk.option(node, "strict") else "lax_schema"])
+    if node["type"] == "json-or-python":
+        return _read_from_json(walk, node["json_schema"])
+    if node["type"] == "function-after" and name_of(_function_of(node)) in _SECRETS:
+        return _read_from_json(walk, node["schema"])
+    return node
 
 
 def _encoded(kind: EncodedBytes | EncodedStr, low: int, high: int | None) -> Schema:
@@ -173,7 +201,7 @@ def _time_zone() -> Schema:
 PLAIN: dict[str, Callable[[], Schema]] = {
     f"{_VALIDATORS}import_string": _object_by_name,
     f"{_VALIDATORS}validate_str_is_valid_iana_tz": _time_zone,
-    **{f"{_VALIDATORS}pattern_{kind}_validator": _regular_expression for kind in ("either", "str", "bytes")},
+    **{f"{_VALIDATORS}pattern_{kind}_validator": _regular_expression for kind in ("either", "str")},
     **{
         f"{_VALIDATORS}ip_v{version}_{kind}_validator": functools.partial(schema, version)
         for version in (4, 6)
@@ -185,7 +213,7 @@ PLAIN: dict[str, Callable[[], Schema]] = {
     },
 }
 AFTER: dict[str, Callable[[], Schema]] = {
-    "pydantic.types.ByteSize._validate": lambda: dict(_BYTE_SIZE),
+    _BYTE_SIZE_CHECK: lambda: dict(_BYTE_SIZE),
     "pydantic.networks.EmailStr._validate": _email,
     **{
         f"ipaddress.IPv{version}{kind}": functools.partial(schema, version)

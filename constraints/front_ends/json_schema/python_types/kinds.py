@@ -119,7 +119,7 @@ _ENTRIES = (
          "checked afterwards"),
     Kind("function-after", functions.after, _AFTERWARDS,
          "those of the node inside; the function can reject. What Pydantic's own functions check is exact: base64, "
-         "secrets, paths, `ByteSize`, bounds and lengths"),
+         "secrets, paths, `ByteSize` (with bounds numbers of bytes), bounds and lengths"),
     Kind("function-before", functions.before, _AFTERWARDS,
          "those of `json_schema_input_type`, else of the node inside; the function can reject"),
     Kind("function-wrap", functions.wrap, _AFTERWARDS, "the same; exact for URLs and default dictionaries"),
