@@ -2,8 +2,8 @@
 
 States are taken apart until those of a class lead to the same classes with each letter. Of a class that falls apart the largest
 part keeps its number, so a state changes its class log n times at the most, and only those that lead to it are looked at again.
-Their transitions are compared whole, as rows. Hopcroft's algorithm, which keeps a partition of single transitions, follows fewer of them,
-but each through ten words in places of their own: on automata of texts it takes ten times as long and more.
+Their transitions are compared whole, as rows. Hopcroft's algorithm, which keeps a partition of single transitions, follows fewer
+of them, but each through ten words in places of their own: on automata of texts it takes ten times as long and more.
 
 All functions here are compiled. An automaton is its transitions, [states, letters], where state 0 is dead.
 """
