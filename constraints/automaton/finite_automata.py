@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..grammar.stopwatch import check_bytes
-from .automaton_loops import TOO_MANY_STATES, explore, find_blocks, measure, merge_letters, multiply, write_transitions
+from .automaton_loops import TOO_MANY_STATES, explore, measure, merge_letters, multiply, write_transitions
+from .equivalent_states import find_blocks
 from .machine import Machine
 from .tables import DEAD
 

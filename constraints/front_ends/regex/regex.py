@@ -36,6 +36,7 @@ from .tree import (
     Unit,
     assertions,
     fold,
+    is_at,
 )
 
 _DIALECTS = {"python": parse_python, "ecma": parse_ecma, "rust": parse_rust}
@@ -132,12 +133,18 @@ def pattern_length(pattern: str, *, dialect: str, full: bool, limits: Limits | N
     """Bounds on the code points of the texts that `lower_pattern` describes: never wrong, exact without assertions."""
     tree = parse_pattern(pattern, dialect, limits or Limits())
     low, high = tree_length(tree)
-    if full:
+    if full or _is_between_ends(tree):
         return low, high
     after_end = None if high is None else fold(tree, _after_end)[tree]
     if high is None or after_end is None or not fold(tree, _begins_at_start)[tree]:
         return low, None
     return low, high + after_end
+
+
+def _is_between_ends(tree: Tree) -> bool:
+    """Whether a pattern begins and ends with the anchors of the whole text, as most do."""
+    parts = tree.parts if isinstance(tree, Concat) else ()
+    return len(parts) > 1 and is_at(parts[0], Place.START) and is_at(parts[-1], Place.END)
 
 
 def tree_length(tree: Tree) -> tuple[int, int | None]:

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....automaton.automaton_loops import TOO_MANY_STATES, find_blocks, merge_letters, multiply
+from ....automaton.automaton_loops import TOO_MANY_STATES, merge_letters, multiply
+from ....automaton.equivalent_states import find_blocks
 from ....automaton.finite_automata import (
     FiniteAutomaton,
     TooManyStates,
