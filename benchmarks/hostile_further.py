@@ -158,6 +158,12 @@ def aliases(count: int) -> JsonSchema:
     return JsonSchema({"$defs": {**rules, f"d{count}": {"type": "integer"}}, "$ref": "#/$defs/d0"})
 
 
+def identifiers(count: int) -> JsonSchema:
+    """Resources whose addresses are relative to the one around them."""
+    rules = {f"d{k}": {"$id": f"x/{k}", "$ref": f"../x/{(k + 1) % count}"} for k in range(count)}
+    return JsonSchema({"$id": "https://example.com/", "$defs": rules, "$ref": "x/0"})
+
+
 def listed_objects(count: int) -> JsonSchema:
     values = [{"a": {"b": k, "c": [k, str(k)]}, "d": k % 7} for k in range(count)]
     part = {
@@ -279,6 +285,11 @@ def excluded_text(count: int) -> StructuralTag:
     return StructuralTag({"type": "structural_tag", "format": {"type": "any_text", "excludes": ["ab" * count]}})
 
 
+def constants(count: int) -> StructuralTag:
+    choice = {"type": "or", "elements": [{"type": "const_string", "value": name} for name in names(count)]}
+    return StructuralTag({"type": "structural_tag", "format": {"type": "sequence", "elements": [choice] * count}})
+
+
 def triggers(count: int) -> StructuralTag:
     tags = [
         {"type": "tag", "begin": f"<{name}>", "content": {"type": "any_text"}, "end": "</>"} for name in names(count)
@@ -361,5 +372,8 @@ FURTHER: dict[str, Callable[[], Any]] = {
     "a class of four million characters": lambda: Gbnf(f"root ::= [{'ab' * 2_000_000}]"),
     "a terminal of two million characters": lambda: Lark(f'start: A\nA: "{"ab" * 1_000_000}"'),
     "an excluded text of a million characters": lambda: excluded_text(500_000),
+    "100,000 required names": lambda: JsonSchema({"type": "object", "required": names(100_000)}),
+    "30,000 identifiers": lambda: identifiers(30_000),
+    "40,000 constants of tags": lambda: constants(200),
     "1,000 tools with trees": lambda: tools_alike(1_000),
 }

@@ -89,6 +89,7 @@ class _TreeLowering:
             inner = _inner(part, context)
             visits[i] = part, context, range(len(visits), len(visits) + len(inner))
             visits += [(child, its, range(0)) for child, its in inner]
+            look()
             depth.update(dict.fromkeys(visits[i][2], depth[i] + 1))
             if depth[i] > self._limits.nesting:
                 raise ConstraintLimit(
@@ -96,6 +97,7 @@ class _TreeLowering:
                 )
         nodes: list[Node] = [FAIL] * len(visits)
         for i in range(len(visits) - 1, -1, -1):
+            look()
             part, context, inner_visits = visits[i]
             nodes[i] = self._node(part, context, [nodes[j] for j in inner_visits])
         return nodes[0]
