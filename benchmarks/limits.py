@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from hostile_further import FURTHER
 from hostile_sources import FAMILIES, closed, tools
 from result_files import result_file
 
@@ -41,6 +42,7 @@ from maskwright.foundation.compiled_loops.compile_time import seconds_spent
 MEGABYTE = 1 << 20
 SECONDS_BESIDE_BYTES = 20.0
 GRACE = 0.1  # of a limit, by which it may be exceeded
+ALL = FAMILIES | FURTHER
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ def main() -> None:
     kinds += [("bytes", num, Limits(bytes=num * MEGABYTE, seconds=SECONDS_BESIDE_BYTES)) for num in options.megabytes]
     rows = [
         row_of(name, limit, value, limits)
-        for name in FAMILIES if options.only in name for limit, value, limits in kinds
+        for name in ALL if options.only in name for limit, value, limits in kinds
     ]  # fmt: skip
     beyond = [row for row in rows if row["beyond"] is None or row["beyond"] > GRACE]
     print(f"{len(rows)} compiles, {len(beyond)} beyond a tenth")
@@ -90,7 +92,7 @@ def measure(name: str, limits: Limits, found: Connection) -> None:
     grammars = Gbnf('root ::= "a" root? "b"'), Lark('start: "a" | A\nA: /b+/'), Regex("(?=a.*b)[a-z]+")
     for small in (*grammars, Choice(["a", "b"]), tools(1)):
         warmed.compile(small)
-    source, compiler = FAMILIES[name](), Compiler(vocabulary, limits)
+    source, compiler = ALL[name](), Compiler(vocabulary, limits)
     before, begun = resident(), worked()
     try:
         compiler.compile(source)

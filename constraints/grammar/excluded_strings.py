@@ -10,8 +10,8 @@ Special tokens are no text. A string with one is followed as text up to there; t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from ..base.errors import ConstraintLimit
 from ..base.utf8 import ALL, Ranges, intersect, invert, normalize
@@ -19,6 +19,12 @@ from ..vocabulary.vocabulary import TOKEN_OPEN
 from .expression import EMPTY, Grammar, Node, Rule
 from .segments import Segment
 from .source import Limits
+from .stopwatch import hold, look
+
+_LOOK_EVERY: Final = 1024  # beginnings
+_SHOWN: Final = 40  # characters of a beginning, in the name of its rule
+_BEGINNING_BYTES: Final = 250  # that a beginning holds beside objects: numbers, texts, places in lists
+_MOVE_BYTES: Final = 100  # that one entry of a table of moves holds
 
 
 class Outcome(NamedTuple):
@@ -60,56 +66,117 @@ def _word(spelled: bytes, outcome: Outcome) -> Word:
 
 
 class _Scan:
-    """Defines one rule for each beginning of a word."""
+    """Defines one rule for each beginning of a word that text may end with.
+
+    Beginnings are numbered as the nodes of a tree of words; 0 is the empty one. Each knows its *suffix*, the longest other
+    beginning that it ends with, and takes from there what it does not continue itself.
+    """
 
     def __init__(
         self, grammar: Grammar, rule: Rule, words: list[Word], at_end: Node, segment: Segment | None, limits: Limits
     ) -> None:
         self._grammar, self._words, self._at_end, self._segment = grammar, words, at_end, segment
-        self._alphabet = sorted({char for word in words for char in word.text})
-        self._whole = {word.text: word for word in words if not word.rest}
-        beginnings = sorted({word.text[:i] for word in words for i in range(len(word.text) + bool(word.rest))} - {""})
-        if len(beginnings) * len(self._alphabet) > limits.nodes:
+        self._longer: list[dict[str, int]] = [{}]  # of each beginning, by the next character
+        self._sizes, self._shown = [0], [""]  # bytes; the last characters
+        self._last = [self._added(word.text) for word in words]  # of each word
+        self._alphabet = {char for longer in self._longer for char in longer}
+        held = {last for last, word in zip(self._last, words, strict=True) if word.rest}
+        num_rules = sum(1 for number, longer in enumerate(self._longer) if longer or number in held)
+        if num_rules * len(self._alphabet) > limits.nodes:
             raise ConstraintLimit("strings to look for in text", limit="nodes", value=limits.nodes)
-        self._rules = {
-            "": rule,
-            **{beginning: grammar.rule(f"text, perhaps {beginning!r}") for beginning in beginnings},
-        }
-        self._others = invert(normalize((ord(char), ord(char)) for char in self._alphabet))
-        self._longest = max((len(word.text) for word in words), default=0)
+        self._rules = {0: rule}
+        self._moves: list[dict[str, int]] = [{} for _ in self._longer]  # by characters that do not lead to the empty beginning
+        self._found: list[Word | None] = [None] * len(self._longer)  # of words that end here the one that began first
+        self._rests: list[list[int]] = [[] for _ in self._longer]  # words of which the rest may follow
+        self._reached = self._linked()
 
     def define(self) -> None:
-        for beginning, rule in self._rules.items():
-            self._grammar.define(rule, self._state(beginning))
+        for number in self._reached:
+            if self._found[number] is None:
+                self._grammar.define(self._rules[number], self._state(number))
 
-    def _state(self, beginning: str) -> Node:
+    def _added(self, text: str) -> int:
+        """The number of a text, which is a beginning from now on, as all its own beginnings are."""
+        at = 0
+        for char in text:
+            known = self._longer[at].get(char)
+            if known is None:
+                known = self._longer[at][char] = len(self._longer)
+                self._longer.append({})
+                self._sizes.append(self._sizes[at] + len(char.encode()))
+                self._shown.append((self._shown[at] + char)[-_SHOWN:])
+                if known % _LOOK_EVERY == 0:
+                    hold(_LOOK_EVERY * _BEGINNING_BYTES)
+                    look()
+            at = known
+        return at
+
+    def _linked(self) -> list[int]:
+        """The beginnings that are reached before any word is found, and words that are found there, the shortest first."""
+        reached, suffixes = [0], [0] * len(self._longer)
+        for index, (last, word) in enumerate(zip(self._last, self._words, strict=True)):
+            if word.rest:
+                self._rests[last].append(index)
+            else:
+                self._found[last] = word
+        for count, number in enumerate(reached):  # grows while it is gone through
+            if count % _LOOK_EVERY == 0:
+                look()
+            suffix = suffixes[number]
+            if number:
+                self._found[number] = self._found[number] or self._found[suffix]
+                if self._found[number] is not None:
+                    continue
+                self._rules[number] = self._grammar.rule(f"text, perhaps {self._shown[number]!r}")
+                if self._rests[suffix]:
+                    self._rests[number] = sorted(self._rests[number] + self._rests[suffix])
+            longer = self._longer[number]
+            for char, child in sorted(longer.items()):
+                suffixes[child] = self._moves[suffix].get(char, 0) if number else 0
+                reached.append(child)
+            if number and not longer:
+                self._moves[number] = self._moves[suffix]
+            else:
+                self._moves[number] = {**self._moves[suffix], **longer}
+                hold(len(self._moves[number]) * _MOVE_BYTES)
+        return reached
+
+    def _state(self, number: int) -> Node:
         """What may follow text that ends with this beginning and no longer one."""
-        grammar = self._grammar
-        targets: dict[str, list[str]] = {}
+        grammar, moves = self._grammar, self._moves[number]
         options: list[Node] = []
-        for char in self._alphabet:
-            found = next((word for suffix in _suffixes(beginning + char) if (word := self._whole.get(suffix))), None)
-            if found is not None:  # of words that end here the one that began first
+        steps: list[Node] = []
+        for char, target in sorted(moves.items()):
+            found = self._found[target]
+            if found is not None:
                 options.append(self._leave(char.encode(), found.outcome))
             else:
-                targets.setdefault(self._longest_suffix(beginning + char), []).append(char)
-        plain = _union(self._others, targets.pop("", []))
-        for target, chars in targets.items():
-            options.append(self._step(_union((), chars), target))
-        for word in self._words:
-            if word.rest and beginning.endswith(word.text):
-                options.append(self._leave(word.rest, word.outcome))
-            elif not beginning and self._is_reached(word):  # says nothing new, but tells how few tokens it takes
-                options.append(self._leave(word.text.encode() + word.rest, word.outcome))
+                steps.append(self._step(((ord(char), ord(char)),), target))
+        options += steps
+        for index in self._rests[number]:
+            options.append(self._leave(self._words[index].rest, self._words[index].outcome))
+        if not number:
+            options += self._whole_words()
         options.append(self._at_end)
-        if beginning:
-            return grammar.alt(self._step(plain, ""), *options)
+        plain = intersect(invert(normalize((ord(char), ord(char)) for char in moves)), ALL)
+        if number:
+            return grammar.alt(self._step(plain, 0), *options)
         return grammar.seq(self._text(grammar.repeat(self._chars(plain)), 0), grammar.alt(*options))
 
-    def _step(self, chars: Ranges, target: str) -> Node:
+    def _whole_words(self) -> list[Node]:
+        """The words that can be read to their ends, because no other word ends before. They say nothing new, but tell how few
+        tokens a word takes."""
+        reached = set(self._reached)
+        return [
+            self._leave(word.text.encode() + word.rest, word.outcome)
+            for last, word in zip(self._last, self._words, strict=True)
+            if last and last in reached and not (word.rest and self._found[last])
+        ]
+
+    def _step(self, chars: Ranges, target: int) -> Node:
         """One character, after which the text ends with `target`."""
         return self._grammar.seq(
-            self._text(self._chars(chars), len(target.encode())), self._grammar.call(self._rules[target])
+            self._text(self._chars(chars), self._sizes[target]), self._grammar.call(self._rules[target])
         )
 
     def _text(self, node: Node, held: int) -> Node:
@@ -124,20 +191,3 @@ class _Scan:
     def _chars(self, ranges: Ranges) -> Node:
         is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
         return self._grammar.literal(chr(ranges[0][0])) if is_one else self._grammar.chars(ranges)
-
-    def _is_reached(self, word: Word) -> bool:
-        """Whether a word can be read to its end, because no other word ends before."""
-        before = word.text if word.rest else word.text[:-1]
-        return bool(word.text) and not any(whole in before for whole in self._whole)
-
-    def _longest_suffix(self, text: str) -> str:
-        return next(suffix for suffix in _suffixes(text[-self._longest :]) if suffix in self._rules)
-
-
-def _suffixes(text: str) -> Iterable[str]:
-    """The suffixes of a text, the longest first, the empty one last."""
-    return (text[i:] for i in range(len(text) + 1))
-
-
-def _union(ranges: Ranges, chars: Iterable[str]) -> Ranges:
-    return intersect(normalize([*ranges, *((ord(char), ord(char)) for char in chars)]), ALL)

@@ -111,6 +111,8 @@ class _Rewriting:
         self._filled: dict[int, Rule] = {}  # by rule: a rule for its strings that are not empty
         self._paths: dict[tuple[int, int], Rule] = {}
         self._ways: dict[int, tuple[dict[int, list[Node]], Node]] = {}
+        self._callers: dict[int, dict[int, list[tuple[int, Node]]]] = {}  # by the first rule of a group
+        self._filled_nodes: dict[Node, Node] = {}
         self._unfinished: list[tuple[Rule, int, int | None]] = []  # a path's rule with its ends, or a filled rule
 
     def rewrite(self, root: Node) -> None:
@@ -176,15 +178,16 @@ class _Rewriting:
     def _path_body(self, first: int, last: int) -> Node:
         same = {first: None}  # rules that a string of `first` is a string of as it stands
         options: list[Node] = []
+        callers = self._callers_of(self.groups[last])
         for rule in (found := [first]):
-            for caller in self.groups[last]:
-                for way in self._ways_of(caller)[0].get(rule, ()):
-                    if self._is_empty(way) and caller not in same:
-                        same[caller] = None
-                        found.append(caller)
-                    filled = self._filled_node(way)
-                    if filled != FAIL:
-                        options.append(self.grammar.seq(filled, self._path(caller, last)))
+            self._stopwatch.check()
+            for caller, way in callers.get(rule, ()):
+                if self._is_empty(way) and caller not in same:
+                    same[caller] = None
+                    found.append(caller)
+                filled = self._filled_node(way)
+                if filled != FAIL:
+                    options.append(self.grammar.seq(filled, self._path(caller, last)))
         return self.grammar.alt(*options, *([EMPTY] if last in same else []))
 
     def _looped(self, way: Node, rule: int, own: Node) -> Node:
@@ -216,9 +219,24 @@ class _Rewriting:
             self._ways[rule] = self._beginnings(self._body(rule), self.groups[rule])
         return self._ways[rule]
 
+    def _callers_of(self, group: list[int]) -> dict[int, list[tuple[int, Node]]]:
+        """Of each rule of a group, the rules that may begin with it, and what follows it there."""
+        callers = self._callers.get(group[0])
+        if callers is None:
+            callers = self._callers[group[0]] = {}
+            for caller in group:
+                for rule, ways in self._ways_of(caller)[0].items():
+                    callers.setdefault(rule, []).extend([(caller, way) for way in ways])
+        return callers
+
     def _filled_node(self, node: Node) -> Node:
         """The strings of a node that are not empty."""
-        return self._beginnings(node, ())[1] if self._is_empty(node) else node
+        if not self._is_empty(node):
+            return node
+        filled = self._filled_nodes.get(node)
+        if filled is None:
+            filled = self._filled_nodes[node] = self._beginnings(node, ())[1]
+        return filled
 
     def _beginnings(self, node: Node, group: Sequence[int]) -> tuple[dict[int, list[Node]], Node]:
         """What follows each rule of `group` that `node` may begin with, and its other strings that are not empty."""

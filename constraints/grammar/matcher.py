@@ -17,6 +17,7 @@ from .stopwatch import look
 Position = int  # a set of continuations
 _NOWHERE: Position = 0
 _END: Final = 0  # the continuation with nothing to come
+_PIECE: Final = 4096  # bytes of texts that are matched between two looks at the clock
 
 
 class Steps(Unfolding[Position]):
@@ -34,6 +35,14 @@ class Steps(Unfolding[Position]):
         self._firsts: dict[Position, list[int]] = {}
         self._known: dict[tuple[Position, int], Position] = {}
         self._intervals: dict[Position, list[tuple[int, int, Position]]] = {}
+        self._num_read = 0  # bytes since the last look at the clock
+
+    def count(self, num_bytes: int) -> None:
+        """Look at the clock once in so many bytes of texts that are matched."""
+        self._num_read += num_bytes
+        if self._num_read >= _PIECE:
+            self._num_read = 0
+            look()
 
     def before(self, node: Node) -> Position:
         return self._position(self._free_ways(self._joined((("node", node),), _END)))
@@ -170,8 +179,11 @@ class Matcher:
     def accepts(self, text: bytes) -> bool:
         """Whether `text` as a whole is in the language."""
         position = self._start
-        for byte in text:
-            position = self._steps.step(position, byte)
-            if position == _NOWHERE:
-                return False
+        for begin in range(0, len(text), _PIECE):
+            piece = text[begin : begin + _PIECE]
+            self._steps.count(len(piece))
+            for byte in piece:
+                position = self._steps.step(position, byte)
+                if position == _NOWHERE:
+                    return False
         return self._steps.is_accepting(position)

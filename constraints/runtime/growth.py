@@ -78,6 +78,7 @@ _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
 _FOLLOWED, _FREE = 12, 4  # texts of a search that are followed farther, and that do not repeat themselves
 _SHORT, _LONG = 128, 1024  # half as far as these are followed first, and how far in the end: bytes
+_RISING, _FAR = 2, 2_048  # texts whose work rises that are followed still farther, and how far: bytes
 _BEGINNINGS = ((3, 3), (20, 1), (8, 8), (20, 20))  # of cycles: how long these are, and their periods: bytes
 _FEW_CYCLES, _MANY_CYCLES = (4, 40), (7, 120)  # their bytes, and how many behind each beginning
 _CYCLES_WORK = 2_000_000  # of all texts that repeat cycles: a tenth of a second or two
@@ -164,8 +165,9 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
         trials = _searched(form, automaton)
         if any(trial.is_cut for trial in trials):
             continue
-        rises = any(trial.rises and dearest(trial.work) > _CHEAP for trial in trials)
-        exploding = [trial for trial in trials if trial.explodes]
+        rising = [trial for trial in trials if trial.rises and dearest(trial.work) > _CHEAP]
+        rises = bool(rising)
+        exploding = [trial for trial in (*trials, *_far(form, automaton, rising)) if trial.explodes]
         refused += exploding
         work = sum(int(trial.work.sum()) for trial in trials) / max(sum(trial.work.size for trial in trials), 1)
         if not exploding and (least is None or (rises, work) < least):
@@ -309,6 +311,12 @@ def _followed(form: Form, like: TokenAutomaton, trials: list[Trial]) -> list[Tri
         followed += trials
         trials = _dearest(trials)[: (len(trials) + 1) // 2] if length < _LONG else []
     return followed
+
+
+def _far(form: Form, like: TokenAutomaton, rising: list[Trial]) -> list[Trial]:
+    """Those of some texts whose work rises that take most, to where places for what is known of stacks run out."""
+    farther = (trial.made._replace(longest=_FAR) for trial in _dearest(rising)[:_RISING])
+    return [] if _stop(rising) else _each(form, like, farther, _MOST_FOLLOWED)
 
 
 def _dearest(trials: Iterable[Trial]) -> list[Trial]:

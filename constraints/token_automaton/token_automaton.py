@@ -45,7 +45,7 @@ Told = TypeVar("Told")
 
 State = StateId
 Trie = TokenTrie | SubTrie
-_PUMPED_AT_ONCE = 8  # bytes of a text between the first two looks at the clock; more where those took little
+_PUMPED_AT_ONCE = 2  # bytes of a text between the first two looks at the clock; more where those took little
 _LITTLE_WORK = 20_000  # of all bytes between two looks
 _ROWS = "rows"  # among the tables of `found`
 _OPENING = (Event.KEY_OPEN, Event.ARRAY_OPEN)
@@ -213,8 +213,8 @@ class TokenAutomaton:
                 if at < upto or at == end:
                     return at
                 look()
-                if int(pumped.work[begun:at].sum()) < _LITTLE_WORK:
-                    num_bytes *= 2
+                is_little = int(pumped.work[begun:at].sum()) < _LITTLE_WORK
+                num_bytes = 2 * num_bytes if is_little else max(num_bytes // 2, 1)
         finally:
             self._machine.n.most_parts = 0
 

@@ -11,6 +11,7 @@ from ...grammar.expression import EMPTY, Grammar, Kind, Node
 from ...grammar.recursion import reachable
 from ...grammar.source import Limits
 from ...grammar.stages import Budget, Budgets, budgeted_root
+from ...grammar.stopwatch import look
 from ..regex.parser import line_and_column, syntax_error
 from .budgeted_text import BudgetedText
 from .ebnf_macros import Macros, rules_called
@@ -25,6 +26,7 @@ _ESCAPES = {
 }  # fmt: skip
 _ESCAPES_IN_CLASSES = {char: ord(char) for char in "$.*+(){}|"}
 _HEX_DIGITS = {"u": 4, "U": 8}
+_LOOK_EVERY = 1024  # characters
 _HEXADECIMAL = "0123456789abcdefABCDEF"
 _CAPTURES = frozenset(  # the texts are the same with them and without
     ["capture", "stop_capture", "capture_hidden_suffix_bytes", "capture_hidden_stop_bytes",
@@ -217,21 +219,25 @@ class EbnfLowering(RuleLowering):
     def string_text(self, token: Token) -> str:
         if self.notation != "xgrammar":
             return str(token[1:-1])
-        return "".join(chr(code) for code, _ in self._characters(token, 1))
+        text = str(token[1:-1])
+        return text if "\\" not in text else "".join(chr(code) for code, _ in self._characters(token, 1))
 
     def class_ranges(self, token: Token) -> Ranges:
         inner = token[1:-1]
         negated = inner.startswith("^")
         items = self._w3c_members(token) if self.notation == "w3c" else self._characters(token, 1 + negated)
-        ranges, index = [], 0
+        ranges: set[tuple[int, int]] = set()
+        index = 0
         while index < len(items):
+            if index % _LOOK_EVERY == 0:
+                look()
             low, _ = items[index]
             high = low
             if index + 2 < len(items) and items[index + 1] == (ord("-"), False):
                 high, index = items[index + 2][0], index + 2
             if high < low:
                 fail_at(self.text, token, f"a range of the character class {token} ends before it begins")
-            ranges.append((low, high))
+            ranges.add((low, high))
             index += 1
         if not ranges and not negated:
             fail_at(self.text, token, f"the character class {token} is empty")
@@ -262,6 +268,8 @@ class EbnfLowering(RuleLowering):
         index, end = start + skipped, start + len(token) - 1
         found = []
         while index < end:
+            if len(found) % _LOOK_EVERY == _LOOK_EVERY - 1:
+                look()
             escaped = self.text[index] == "\\"
             code, after = self._escape(token, index, end) if escaped else (ord(self.text[index]), index + 1)
             found.append((code, escaped))

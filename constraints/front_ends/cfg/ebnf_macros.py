@@ -6,6 +6,7 @@ page says: classes and case are ASCII, and without `flags` a dot is any characte
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -129,7 +130,8 @@ class Macros:
         excluded = call.options.get("excludes")
         if excluded is not None and not (isinstance(excluded, Tree) and excluded.data == "tuple"):
             self._fail(call, "excludes is a tuple")
-        without = [spelled(call, one) for one in excluded.children if one is not None] if isinstance(excluded, Tree) else []
+        texts = excluded.children if isinstance(excluded, Tree) else []
+        without = tuple(spelled(call, one) for one in texts if one is not None)
         outcomes = {text: Outcome(FAIL, None) for text in without}
         others = self._special_tokens() if call.name == "TokenTagDispatch" else []
         outcomes = dict.fromkeys(others, Outcome(grammar.call(rule), None)) | outcomes
@@ -139,16 +141,17 @@ class Macros:
             begin = spelled(call, tag)
             if not begin:
                 self._fail(call, f"the tag {tag!s} is empty, or a token that ends the output")
-            if any(begin.startswith(text) for text in without):
+            if begin.startswith(without):
                 self._fail(call, f"what is excluded begins the tag {tag!s}")
             after = grammar.seq(rules[str(name)], again)
-            after = FAIL if any(begin.endswith(text) for text in without) else after
+            after = FAIL if begin.endswith(without) else after
             found[begin] = grammar.alt(found.get(begin, FAIL), after)
+        sizes = sorted({len(begin) for begin in found})
         for longer in found:  # where a tag begins another one, either may be meant
-            for begin in found:
-                if longer != begin and longer.startswith(begin):
-                    rest = grammar.literal(longer[len(begin) :])
-                    found[begin] = grammar.alt(found[begin], grammar.seq(rest, found[longer]))
+            for size in sizes[: bisect_left(sizes, len(longer))]:
+                begin = longer[:size]
+                if begin in found:
+                    found[begin] = grammar.alt(found[begin], grammar.seq(grammar.literal(longer[size:]), found[longer]))
         outcomes |= {begin: Outcome(after, None) for begin, after in found.items()}
         return text_until(grammar, rule, outcomes, EMPTY, None, self.limits)
 

@@ -85,16 +85,16 @@ _TOKENS = {
     "xgrammar": re.compile(
         rf"""(?P<blank> \s+ | \#[^\r\n]* ) | {_DEFINED}
         | (?P<MACRO> (?:Regex|Substring|TagDispatch|TokenTagDispatch|Token|ExcludeToken) (?=\s*\() )
-        | (?P<STRING> "(?:[^"\\\r\n]|\\[^\r\n])*" ) | (?P<CLASS> \[(?:[^\]\\\r\n]|\\[^\r\n])*\] ) | (?P<TOKEN> !?<[^>\r\n]*> )
+        | (?P<STRING> "(?:[^"\\\r\n]++|\\[^\r\n])*+" ) | (?P<CLASS> \[(?:[^\]\\\r\n]++|\\[^\r\n])*+\] ) | (?P<TOKEN> !?<[^>\r\n]*> )
         | (?P<FLOAT> [0-9]+\.[0-9]+ ) | (?P<INT> -?[0-9]+ ) | (?P<NAME> {_NAME} ) {_PUNCTUATION}""", re.VERBOSE,
     ),
     "w3c": re.compile(
-        rf"""(?P<blank> \s+ | /\*(?:[^*]|\*(?!/))*\*/ ) | {_DEFINED}
+        rf"""(?P<blank> \s+ | /\*(?:[^*]++|\*(?!/))*+\*/ ) | {_DEFINED}
         | (?P<STRING> "[^"]*" | '[^']*' ) | (?P<CODE> \#x[0-9A-Fa-f]+ ) | (?P<CLASS> \[(?:[^\]\r\n])+\] )
         | (?P<INT> [0-9]+ ) | (?P<NAME> {_NAME} ) {_PUNCTUATION}""", re.VERBOSE,
     ),
     "iso": re.compile(
-        r"""(?P<blank> \s+ | \(\*(?!\))(?:[^*]|\*(?!\)))*\*\) )
+        r"""(?P<blank> \s+ | \(\*(?!\))(?:[^*]++|\*(?!\)))*+\*\) )
         | (?P<STRING> "[^"]+" | '[^']+' ) | (?P<SPECIAL> \?[^?]*\? ) | (?P<INT> [0-9]+ )
         | (?P<NAME> [A-Za-z][A-Za-z0-9_]*(?:[ \t]+[A-Za-z0-9_]+)* ) | (?P<_END> ; | \. )
         | (?P<LSQB> \[ | \(/ ) | (?P<RSQB> \] | /\) ) | (?P<LBRACE> \{ | \(: ) | (?P<RBRACE> \} | :\) ) | (?P<_OR> \| | / | ! )

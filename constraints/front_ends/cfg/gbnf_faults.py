@@ -38,8 +38,8 @@ sequence: item*
 _DEFINED: "::="
 NAME: /[a-zA-Z0-9_-]+/
 INT: /[0-9]+/
-STRING: /"(?:[^"\\]|\\.)*"/s
-CLASS: /\[(?:[^\]\\]|\\.)*\]/s
+STRING: /"(?:[^"\\]++|\\.)*+"/s
+CLASS: /\[(?:[^\]\\]++|\\.)*+\]/s
 TOKEN: /!?<[^>\r\n]*>/
 _NEWLINE: /[\r\n]+/
 %ignore /[ \t]+/

@@ -23,11 +23,13 @@ _TOKENS = re.compile(
     r"""
     [ \t]* (?: \# [^\r\n]* )?
     (?: (?P<NAME> [a-zA-Z0-9_-]+ ) | (?P<DEFINED> ::= ) | (?P<NEWLINE> [\r\n]+ )
-      | (?P<STRING> "(?:[^"\\]|\\.)*" ) | (?P<CLASS> \[(?:[^\]\\]|\\.)*\] ) | (?P<TOKEN> !?<[^>\r\n]*> )
+      | (?P<STRING> "(?:[^"\\]++|\\.)*+" ) | (?P<CLASS> \[(?:[^\]\\]++|\\.)*+\] ) | (?P<TOKEN> !?<[^>\r\n]*> )
       | (?P<SIGN> [.*+?|(){},] ) | (?P<END> \Z ) )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_PLAIN = re.compile("[^\\\\\ud800-\udfff]+")  # characters of a string that stand for themselves
+_LOOK_EVERY = 1024  # pieces of a string
 _VALUES = {"STRING": "literal", "CLASS": "char_class", "NAME": "reference", "TOKEN": "token"}
 _REPETITIONS = {"*": "star", "+": "plus", "?": "optional"}
 _END = "END"
@@ -158,14 +160,21 @@ _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 def string_text(text: str, token: Token) -> str:
     """What a STRING of `text` means. Raises `GrammarSyntaxError`."""
     index, end = _inside(token)
-    code_points = []
+    pieces: list[str] = []
     while index < end:
+        if len(pieces) % _LOOK_EVERY == _LOOK_EVERY - 1:
+            look()
+        plain = _PLAIN.match(text, index, end)
+        if plain is not None:
+            pieces.append(plain[0])
+            index = plain.end()
+            continue
         code_point, after = _character(text, index)
         if SURROGATES[0] <= code_point <= SURROGATES[1]:
             raise syntax_error(text, f"U+{code_point:04X} is half of a character; write \\U and 8 hex digits", index)
-        code_points.append(chr(code_point))
+        pieces.append(chr(code_point))
         index = after
-    return "".join(code_points)
+    return "".join(pieces)
 
 
 def class_ranges(text: str, token: Token) -> Ranges:
@@ -173,9 +182,11 @@ def class_ranges(text: str, token: Token) -> Ranges:
     index, end = _inside(token)
     negated = text[index] == "^"
     index += negated
-    ranges = []
+    ranges: set[tuple[int, int]] = set()
     while index < end:
         start = index
+        if (index - end) % _LOOK_EVERY == 0:
+            look()
         low, index = _character(text, index)
         high = low
         if text[index] == "-" and index + 1 < end:  # before the bracket that closes, "-" is itself
@@ -184,7 +195,7 @@ def class_ranges(text: str, token: Token) -> Ranges:
             raise syntax_error(
                 text, f"the range {text[start:index]} is empty: its end comes before its beginning", start
             )
-        ranges.append((low, high))
+        ranges.add((low, high))
     if not ranges:
         raise syntax_error(text, f"the character class {token} is empty", _start(token))
     return invert(normalize(ranges)) if negated else normalize(ranges)

@@ -86,8 +86,8 @@ _TOKENS = re.compile(
   | (?P<COUNT> \{{[ \t]*[0-9,][0-9,\ \t]*\}} | ~[ \t]*[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)? )
   | (?P<NUMBER> [+-]?[0-9]+(?:\.[0-9]+)? )
   | (?P<NAME> {_NAME} (?![A-Za-z0-9_]) )
-  | (?P<STRING> "(?:[^"\\\r\n]|\\[^\r\n])*"i? )
-  | (?P<REGEXP> /(?!/) (?: (?:[^/\\\r\n]|\\[^\r\n])*/[a-z]* | (?:[^/\\]|\\.)*/[a-z]*x[a-z]* ) )
+  | (?P<STRING> "(?:[^"\\\r\n]++|\\[^\r\n])*+"i? )
+  | (?P<REGEXP> /(?!/) (?: (?:[^/\\\r\n]++|\\[^\r\n])*+/[a-z]* | (?:[^/\\]++|\\.)*+/[a-z]*x[a-z]* ) )
   | (?P<TOKEN> <[^>\s]*> )
   | (?P<GRAMMAR> @[A-Za-z0-9_-]+ )
   | (?P<WORD> %[a-z_]* )
@@ -170,7 +170,7 @@ def _word(text: str, match: re.Match[str]) -> tuple[str, int]:
 def _end_of_json(text: str, start: int) -> int:
     """The index behind the JSON object that begins at `start`."""
     depth = 0
-    for match in re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL).finditer(text, start):
+    for match in re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]', re.DOTALL).finditer(text, start):
         depth += (match[0] in "{[") - (match[0] in "}]")
         if depth == 0 and match[0] in "}]":
             return match.end()

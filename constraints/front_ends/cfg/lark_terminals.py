@@ -14,7 +14,7 @@ from ...base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError,
 from ...base.utf8 import MAX_CODE_POINT, SURROGATES, normalize
 from ...grammar.components import components, is_recursive
 from ...grammar.source import Limits
-from ...grammar.stopwatch import look
+from ...grammar.stopwatch import hold, look
 from ..regex.charsets import ignoring_case
 from ..regex.lark_dialect import FLAGS, parse_lark_regex
 from ..regex.parser import line_and_column, syntax_error
@@ -39,6 +39,8 @@ _ESCAPES = {
     "'": "'",
     "/": "/",
 }
+_LOOK_EVERY = 1024  # pieces of a string
+_WORD = 8  # bytes of a place in a list
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _SURROGATE_PAIR = re.compile(r"\\u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})")
 _REPEATS: dict[str, tuple[int, int | None]] = {"star": (0, None), "plus": (1, None), "optional": (0, 1)}
@@ -183,9 +185,10 @@ def library_terminals(library: str) -> Mapping[str, Pattern]:
 def literal_pattern(text: str, token: Token) -> Pattern:
     """`"text"` or `"text"i`."""
     characters = literal_text(text, token)
-    if not token.endswith("i"):
-        return Concat(tuple(CharSet(((ord(char), ord(char)),)) for char in characters))
-    return Concat(tuple(CharSet(ignoring_case(((ord(char), ord(char)),), False)) for char in characters))
+    hold(2 * _WORD * len(characters))
+    own = {char: ((ord(char), ord(char)),) for char in dict.fromkeys(characters)}
+    sets = {char: CharSet(ignoring_case(ranges, False) if token.endswith("i") else ranges) for char, ranges in own.items()}
+    return Concat(tuple(sets[char] for char in characters))
 
 
 def literal_text(text: str, token: Token) -> str:
@@ -194,9 +197,12 @@ def literal_text(text: str, token: Token) -> str:
     index, end = start + 1, start + len(token.removesuffix("i")) - 1
     characters = []
     while index < end:
+        if len(characters) % _LOOK_EVERY == _LOOK_EVERY - 1:
+            look()
         if text[index] != "\\":
-            characters.append(text[index])
-            index += 1
+            plain = text.find("\\", index, end)
+            characters.append(text[index : plain if plain > 0 else end])
+            index += len(characters[-1])
             continue
         if pair := _SURROGATE_PAIR.match(text, index, end):  # as in JSON
             characters.append(bytes.fromhex(pair[1] + pair[2]).decode("utf-16-be"))

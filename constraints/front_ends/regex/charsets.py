@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
+import numpy as np
+
 from ...base.errors import ConstraintError
 from ...base.utf8 import ALL, MAX_CODE_POINT, Ranges, invert, normalize
 
@@ -94,7 +96,7 @@ def _unicode_class(kind: str) -> Ranges:
 @lru_cache(maxsize=1)
 def _all_characters() -> str:
     """The character of code point i at index i."""
-    return "".join(map(chr, range(MAX_CODE_POINT + 1)))
+    return np.arange(MAX_CODE_POINT + 1, dtype=np.uint32).tobytes().decode("utf-32", "surrogatepass")  # no object for each
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from ...base.utf8 import Ranges, intersect
 from ...grammar.expression import Node
+from ...grammar.stopwatch import look
 
 Unit = Callable[[Ranges], Node]  # one character of a set
 Result = TypeVar("Result")
@@ -119,6 +120,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
     return (tree.body,) if isinstance(tree, _OF_ONE) else ()
 
 
+_MANY = 1000  # parts, after which the clock is looked at
 _OF_SEVERAL, _OF_ONE, _LEAVES = (Concat, Alternate, Both), (Repeat, Lookahead, Complement), {CharSet, Anchor, Lookbehind}
 
 
@@ -129,6 +131,8 @@ def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[Tr
     while work:
         part = work[-1]
         below = children(part)
+        if len(below) > _MANY:
+            look()
         for child in below:
             if child not in results:
                 if type(child) in _LEAVES:  # most are: not worth a turn

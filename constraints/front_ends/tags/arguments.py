@@ -42,7 +42,7 @@ DESCRIBING = {
 }
 _UNDERSTOOD = {"type", "properties", "required", "additionalProperties"} | DESCRIBING
 _PYTHON_CONSTANTS = {"None": "null", "True": "true", "False": "false"}
-_PYTHON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|None|True|False')
+_PYTHON_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|None|True|False')
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ A part that is the content of a tag reads the end of the tag too: text has to lo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...grammar.merged_repetitions import untangled
 from ...grammar.segments import MARKUP, TEXT, Segment
 from ...grammar.source import Limits, Source, is_source
 from ...grammar.stages import Budgets, refuse_budgets
+from ...grammar.stopwatch import look
 from ...grammar.tokens import one_of_tokens
 from ...runtime.front_end import front_end_of
 from ..cfg.budgeted_text import Budgeted
@@ -37,6 +39,8 @@ from .tree import (
     Token,
     Triggered,
 )
+
+_BEHIND_ALL = b"\xff" * 2  # no text that is spelled has it: what begins with a text comes before the text with it behind
 
 
 def lower_tree(root: Part, grammar: Grammar, limits: Limits) -> Node:
@@ -85,6 +89,7 @@ class _TreeLowering:
             inner = _inner(part, context)
             visits[i] = part, context, range(len(visits), len(visits) + len(inner))
             visits += [(child, its, range(0)) for child, its in inner]
+            look()
             depth.update(dict.fromkeys(visits[i][2], depth[i] + 1))
             if depth[i] > self._limits.nesting:
                 raise ConstraintLimit(
@@ -92,6 +97,7 @@ class _TreeLowering:
                 )
         nodes: list[Node] = [FAIL] * len(visits)
         for i in range(len(visits) - 1, -1, -1):
+            look()
             part, context, inner_visits = visits[i]
             nodes[i] = self._node(part, context, [nodes[j] for j in inner_visits])
         return nodes[0]
@@ -194,15 +200,20 @@ class _TreeLowering:
         if part.separator and not part.stop_after_first:
             after = self._after_tag(part, context, begins, after)
         outcomes = self._markup.passed_over(part.without_tokens, rule, context) | self._markup.exclusions(part.excludes, context)
+        in_order, triggered = sorted(begins), set[bytes]()
         for trigger in (self._markup.sought(text, context) for text in part.triggers):
-            matching = {begin: content for begin, content in begins.items() if begin.startswith(trigger)}
+            look()
+            matching = in_order[bisect_left(in_order, trigger) : bisect_left(in_order, trigger + _BEHIND_ALL)]
             if not matching:
                 raise ConstraintError(
                     f"no tag begins with the trigger {trigger!r}", path=context.path, keyword="triggers"
                 )
-            rests = (self._begun(begin[len(trigger) :], content, context) for begin, content in matching.items())
+            triggered.update(matching)
+            rests = (self._begun(begin[len(trigger) :], begins[begin], context) for begin in matching)
             outcomes[trigger] = Outcome(grammar.seq(grammar.alt(*rests), after), context.marker)
-        self._check_begins(part, context)
+        for tag in part.tags:
+            if self._markup.spell(tag.begin) not in triggered:
+                raise ConstraintError(f"no trigger begins the tag {tag.begin!r}", path=context.path, keyword="tags")
         outcomes |= self._markup.endings(context)
         at_end = FAIL if context.ends else EMPTY
         text = text_until(grammar, rule, outcomes, at_end, context.segment, self._limits)
@@ -219,12 +230,6 @@ class _TreeLowering:
         again = (self._begun(separator + begin, content, context) for begin, content in begins.items())
         grammar.define(rule, grammar.alt(after, grammar.seq(grammar.alt(*again), grammar.call(rule))))
         return grammar.call(rule)
-
-    def _check_begins(self, part: Triggered, context: Context) -> None:
-        triggers = [self._markup.spell(trigger) for trigger in part.triggers]
-        for tag in part.tags:
-            if not any(self._markup.spell(tag.begin).startswith(trigger) for trigger in triggers):
-                raise ConstraintError(f"no trigger begins the tag {tag.begin!r}", path=context.path, keyword="tags")
 
     def _separated(self, part: Separated, context: Context, inner: list[Node]) -> Node:
         grammar = self._grammar

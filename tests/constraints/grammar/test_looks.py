@@ -8,10 +8,12 @@ import pytest
 
 from maskwright.constraints import Compiler, ConstraintLimit, Ebnf, Gbnf, JsonSchema, Lark, Vocabulary
 from maskwright.constraints.base.kinds import Kind
+from maskwright.constraints.front_ends.cfg.gbnf_syntax import class_ranges, string_text
+from maskwright.constraints.front_ends.cfg.syntax_tree import Token
 from maskwright.constraints.front_ends.json_schema.algebra.formulas import Has
 from maskwright.constraints.grammar.expression import EMPTY, Grammar
 from maskwright.constraints.grammar.left_recursion import nullable_nodes
-from maskwright.constraints.grammar.matcher import Steps
+from maskwright.constraints.grammar.matcher import Matcher, Steps
 from maskwright.constraints.grammar.recursion import nodes_with_calls, open_parts, reachable, rewrite_below
 from maskwright.constraints.grammar.separated_lists import chain
 from maskwright.constraints.grammar.source import Limits
@@ -48,6 +50,21 @@ def step_through_texts() -> None:
         steps.intervals(position)
 
 
+def match_a_text() -> None:
+    grammar = Grammar()
+    Matcher(Steps(grammar), grammar.repeat(grammar.chars([(97, 122)]))).accepts(b"a" * 2 * A_FEW_THOUSAND)
+
+
+def read_a_string() -> None:
+    text = '"' + "\\n" * A_FEW_THOUSAND + '"'
+    string_text(text, Token("STRING", text, start_pos=0))
+
+
+def read_a_class() -> None:
+    text = "[" + "ab" * A_FEW_THOUSAND + "]"
+    assert class_ranges(text, Token("CLASS", text, start_pos=0)) == ((97, 98),)
+
+
 def make_chains() -> None:
     grammar = Grammar()
     chain(grammar, [(grammar.chars([(97, 99)]), True)], EMPTY, grammar.literal(","), EMPTY, EMPTY, EMPTY)
@@ -67,6 +84,7 @@ def lower(source: JsonSchema | Gbnf | Lark | Ebnf) -> Callable[[], object]:
 
 WORK: dict[str, Callable[[], object]] = {
     "nodes": make_nodes, "unions": make_unions, "literals": hash_literals, "texts": step_through_texts, "chains": make_chains,
+    "matched texts": match_a_text, "strings": read_a_string, "classes": read_a_class,
     "what is reachable": lambda: list(reachable(MANY_NODES, ALL_OF_THEM)), "what has calls": lambda: nodes_with_calls(MANY_NODES),
     "what may be empty": lambda: nullable_nodes(MANY_NODES), "rewriting": rewrite_nodes,
     "schemas that are read": lower(JsonSchema({"$defs": {f"d{i}": {"type": "null"} for i in range(A_FEW_THOUSAND)}})),

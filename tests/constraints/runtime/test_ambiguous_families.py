@@ -42,6 +42,12 @@ def test_what_compiles_stays_below_the_limit_on_other_texts(family: str, seed: i
         assert all(work_of(constraint, *text, LONG, most) < most for text in OTHER_TEXTS)
 
 
+@pytest.mark.slow
+def test_what_rises_until_places_for_facts_run_out_is_refused() -> None:
+    """As a graph it takes 5 pairs more for each byte, and behind 985 bytes ten times as many at once."""
+    assert compiled("nested repetitions", 2000) is None
+
+
 @pytest.mark.parametrize("seed", SEEDS[:2])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_texts_are_those_of_the_grammar(family: str, seed: int) -> None:

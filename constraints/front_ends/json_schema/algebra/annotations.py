@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from itertools import product
 from typing import Protocol
 
+from ....grammar.stopwatch import look
 from ..documents.document import Site
 from ..documents.keywords import in_force
 from .claims import Term, Unevaluated, has_key, lacks_key
@@ -127,8 +128,14 @@ class Annotations:
         out: list[Annotated] = [((), ())]
         for group in groups:
             check_count(len(out) * len(group), (where,))
-            joined = ((merged(a, b), tuple(dict.fromkeys(x + y))) for a, x in out for b, y in group)
-            out = list(dict.fromkeys(each for each in joined if not self._products.is_empty(each[0])))
+            joined: dict[Annotated, None] = {}
+            for a, x in out:
+                look()
+                for b, y in group:
+                    term = merged(a, b)
+                    if not self._products.is_empty(term):
+                        joined[term, tuple(dict.fromkeys(x + y))] = None
+            out = list(joined)
         return out
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import attrgetter
 
+from ....grammar.stopwatch import look
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.reading import Members
@@ -130,6 +131,7 @@ class ObjectShape:
         """The conjunction that a member's value has to satisfy, given the tests its name passes; None is a name listed nowhere."""
         known = self._values.get((name, passed))
         if known is None:
+            look()
             known = self._values[name, passed] = self.conjoin(self._said_of_value(name, passed))
         return known
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 
 from ....base.errors import ConstraintError, UnsupportedKeyword
+from ....grammar.stopwatch import look
 from .dialect import Dialect, Reading
 from .drafts import LATEST, known_draft, position, unknown_draft, vocabularies_of, without_scheme
 from .inspection import Inspection
@@ -270,6 +271,7 @@ class Library:
         """Collect the addresses and anchors in all texts read so far."""
         while self._to_index:
             for document, value, path in _schemas(self._to_index.pop()):
+                look()
                 self._by_address.setdefault(document.address, document)
                 _note_anchors(document, value, path)
 
