@@ -111,7 +111,7 @@ def test_what_is_counted_side_by_side_costs_its_sum() -> None:
         sorts = [CoverSort(grammar.literal(f"{i:02}"), tuple(sorted({i, (i + 1) % 100}))) for i in range(100)]
         comma = grammar.literal(",")
         settled = grammar.repeat(grammar.seq(comma, grammar.alt(*(sort.text for sort in sorts))))
-        return cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds) or ())[1]
+        return cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds))[1]
 
     constraint = COMPILER.compile(Written(build))
     assert constraint.min_tokens(constraint.start()) == 149  # every other item, and commas between
@@ -133,7 +133,7 @@ def test_a_cover_of_itself_has_no_text() -> None:
     again = grammar.seq(grammar.literal("("), grammar.call(inside), grammar.literal(")"))
     sorts = [CoverSort(again, (0,)), CoverSort(grammar.literal("x"), (1,))]
     comma, bounds = grammar.literal(","), [(1, None), (0, None)]
-    first = cover(grammar, sorts, bounds, comma, grammar.repeat(comma), plan(sorts, bounds) or ())[1]
+    first = cover(grammar, sorts, bounds, comma, grammar.repeat(comma), plan(sorts, bounds))[1]
     grammar.define(inside, first)
     assert barren_rules(grammar) == {inside}
     grammar.define(inside, grammar.alt(first, grammar.literal("y")))
@@ -148,7 +148,7 @@ def test_a_cover_inside_of_a_sort_of_its_own_is_measured() -> None:
         sorts = [CoverSort(again, (0, 1)), CoverSort(grammar.literal("a"), (0,)), CoverSort(grammar.literal("b"), (1,))]
         comma, bounds = grammar.literal(","), [(1, None), (2, None)]
         settled = grammar.repeat(grammar.seq(comma, grammar.alt(*(sort.text for sort in sorts))))
-        grammar.define(inside, cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds) or ())[1])
+        grammar.define(inside, cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds))[1])
         return grammar.call(inside)
 
     constraint = COMPILER.compile(Written(build))
