@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from maskwright.constraints import Compiler, Vocabulary
-from maskwright.constraints.front_ends.json_schema.lowering.covers import Bounds, CoverSort, cover, fewest, plan, plan_of_place, possible
+from maskwright.constraints.front_ends.json_schema.lowering.covers import (
+    Bounds,
+    CoverSort,
+    cover,
+    fewest,
+    plan,
+    plan_of_place,
+    possible,
+)
 from maskwright.constraints.grammar.expression import FAIL, Grammar, Node
 from maskwright.constraints.grammar.productivity import barren_rules
 from maskwright.constraints.grammar.reference import Reference
