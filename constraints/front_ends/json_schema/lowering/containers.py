@@ -63,7 +63,7 @@ class Containers:
         grammar, gap = self._grammar, self._text.gap
         watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart, self._cases_of)
         marked = self._separated_unique if shape.is_unique else None
-        series = Series(grammar, gap, self._comma, self._check, marked, num_needs=len(shape.needs))
+        series = Series(grammar, gap, self._comma, self._check, marked, num_needs=len(shape.needs), are_items=True)
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)

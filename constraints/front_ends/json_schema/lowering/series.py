@@ -109,6 +109,7 @@ class Series:
     stages: list[Stage] = field(default_factory=list)
     sorts: list[Sort] = field(default_factory=list)
     plain: list[Sort] = field(default_factory=list)
+    are_items: bool = False  # whose texts never run out but where they must differ, and then by `counts`
     counts: dict[Node, int] = field(default_factory=dict)  # of sorts of few texts, where members must differ
     _counting: list[Sort] = field(default_factory=list)  # the sorts where no clause is open
     _capacities: list[int] = field(default_factory=list)  # conditions that say how many members of some sorts exist
@@ -365,7 +366,8 @@ class Series:
             counts |= {own: self.counts[node] for own, node in pairs if node in self.counts}
         if bounds[TOTAL][1] is None:
             return plan(all_sorts(counted), bounds, counts)
-        if any(sort.watched for sort in sorts) or any(counts.get(sort, low) < low for sort in counted for low, _ in bounds):
+        most_wanted = max(low for low, _ in bounds)
+        if not self.are_items or any(sort.watched for sort in sorts) or any(count < most_wanted for count in counts.values()):
             return None
         return fewest(counted, bounds, MAX_STEPS)
 
