@@ -149,11 +149,17 @@ class NodeStore:
         return [(Node(text), self.lists[start + where : start + where + count].tolist()) for text, _, where, count in rows]
 
     def plan_of(self, cover: Node) -> list[int]:
-        """Where in the list pool it is said of the planned sorts of a COVER that they are."""
-        start = self.operands(cover)[1]
-        first, end = start + CoverRow.FIRST, start + CoverRow.FIRST + CoverRow.OF_SORT * self.lists[start + CoverRow.SORTS]
-        places = range(first + CoverRow.TIMES, end, CoverRow.OF_SORT)
-        return [place for place in places if self.lists[place] != NOT_PLANNED]
+        """Where in the list pool the sorts of a COVER begin that are planned, or come in its cores."""
+        lists, start = self.lists, self.operands(cover)[1]
+        first, end = start + CoverRow.FIRST, start + CoverRow.FIRST + CoverRow.OF_SORT * lists[start + CoverRow.SORTS]
+        found = [at for at in range(first, end, CoverRow.OF_SORT) if lists[at + CoverRow.TIMES] != NOT_PLANNED]
+        cores = start + lists[start + CoverRow.CORES]
+        core = cores + 2
+        for _ in range(lists[cores] if cores > start else 0):
+            table = core + 2 + 2 * lists[core]
+            core = table + lists[core + 1]
+            found += [first + CoverRow.OF_SORT * sort for sort in set(lists[table + 1 : core])]
+        return found
 
     def watchers_of(self, cover: Node) -> list[list[int] | None]:
         """For each sort of a COVER the numbers of those that its items may turn out to be; None of a sort that is only planned."""
