@@ -3,18 +3,25 @@
 A COVER has a list of TALLY nodes, one for each counter that still wants or bounds something, and a row of the list pool that says
 which counters each sort of items is counted by:
 
-    sorts, counters, separator, what follows where nothing is wanted;
+    sorts, counters, place of the cores, separator, the COVER of the next row, what follows where nothing is wanted;
     then for each sort: text, times, place of its counters, their number, place of its watchers, their number;
-    then the counters and watchers of all sorts
+    then the counters and watchers of all sorts, and the cores
 
 An item is taken from all counters of its sort at a time. So memory is a list of numbers, where one state for each set of conditions
-that are met would be their product.
+that are met would be their product. The first items of a tuple have rows of their own, each with the next one, behind its item.
 
 What a cover takes at the least is a question of covering sets by the fewest, which no quick method answers. The *plan* is an
 upper bound: the sorts that have `times` come first in the row, and each comes as often as its counter wants, or for ANY_TIMES as
 often as any of its counters does, after those before it have come. The first of them that comes at all brings the end nearer by
 its price, as the plan is the same behind it; and nothing is too many of a planned sort, as those have seen to that make covers
-(`plan` in front_ends/json_schema/lowering/covers.py). So there are no dead ends.
+(`plan` in front_ends/json_schema/lowering/covers.py). So there are no dead ends. In a row with a next one the first planned sort
+that has a text comes once, whatever is wanted.
+
+Where the number of all items is bounded (that of counter 0, which counts each), the plan has the fewest items that there can be
+(`fewest`, there as well), so that an item may come where the plan behind it has no more of them than may still come. What cannot be
+planned one counter after the other are *cores*: a few counters, with a table of which sort comes next for each list of what they
+want, read after a number of planned sorts. cores: their number, and that of the sorts; then for each: counters, size of the table,
+pairs of a counter and what one item that it wants adds to the place in the table, and the table.
 
 Where an item may fulfil any of many conditions, its sort has *watchers*: sorts that are only planned, each with one more counter,
 its first. They are read beside the item (watched_items.py), and those that end with it are counted.
@@ -49,6 +56,13 @@ def sort_of(row: Words, sort: int) -> Words:
 
 
 @inner
+def cover_behind_items(m: Tables, cover: NodeId) -> NodeId:
+    """The COVER whose row says what comes behind an item of a COVER."""
+    following = row_of_cover(m, cover)[CoverRow.NEXT]
+    return cover if following == FAIL else NodeId(following)
+
+
+@inner
 def counters(m: Tables, cover: NodeId, lows: bool) -> NDArray[np.int64]:
     """What each counter of a COVER still wants, if `lows`, or how many it allows: int64 [counters]."""
     out = np.full(row_of_cover(m, cover)[CoverRow.COUNTERS], 0 if lows else UNBOUNDED, np.int64)
@@ -61,12 +75,16 @@ def counters(m: Tables, cover: NodeId, lows: bool) -> NDArray[np.int64]:
 
 
 @inner
-def take_items(row: Words, sort: int, count: int, low: NDArray[np.int64]) -> None:
-    """Take items of a sort from what its counters want."""
-    at = sort_of(row, sort)
+def take_items(row: Words, sort: int, count: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> bool:
+    """Take items of a sort from what its counters want and allow. Returns whether they allow as many."""
+    at, are_allowed = sort_of(row, sort), True
     counted = row + at[CoverRow.WHERE]
     for k in range(at[CoverRow.COUNT]):
         low[counted[k]] = max(low[counted[k]] - count, 0)
+        if high[counted[k]] >= 0:
+            are_allowed = are_allowed and high[counted[k]] >= count
+            high[counted[k]] = max(high[counted[k]] - count, 0)
+    return are_allowed
 
 
 @inner
@@ -104,18 +122,72 @@ def planned_times(row: Words, sort: int, low: NDArray[np.int64]) -> int:
 
 
 @inner
-def price_of_plan(m: Tables, row: Words, low: NDArray[np.int64], measures: int) -> int:
-    """What the planned items take that bring `low` to nothing, each behind a separator. Overwrites `low`."""
-    total, separator = 0, measured(m, row[CoverRow.SEPARATOR], measures)
+def price_of_items(
+    m: Tables, row: Words, sort: int, count: int, low: NDArray[np.int64], high: NDArray[np.int64], measures: int
+) -> int:
+    """What items of a sort take, each behind a separator; takes them from `low` and `high`. INFINITE where they may not come."""
+    text = sort_of(row, sort)[CoverRow.TEXT]
+    if m.nodes[text].size >= INFINITE or not take_items(row, sort, count, low, high):
+        return INFINITE
+    return times(count, plus(measured(m, row[CoverRow.SEPARATOR], measures), measured(m, text, measures)))
+
+
+@inner
+def price_of_plan(m: Tables, cover: NodeId, low: NDArray[np.int64], high: NDArray[np.int64], measures: int) -> int:
+    """What the planned items take that bring `low` to nothing, each behind a separator; INFINITE where that is more of them than
+    `high` allows. Overwrites both."""
+    total, row = 0, row_of_cover(m, cover)
+    while row[CoverRow.NEXT] != FAIL and wants_any(low):
+        total = plus(total, price_of_items(m, row, first_planned(m, row), 1, low, high, measures))
+        row = row_of_cover(m, NodeId(row[CoverRow.NEXT]))
+    cores = row + row[CoverRow.CORES]
+    for sort in range(row[CoverRow.SORTS] + 1):
+        if row[CoverRow.CORES] != 0 and cores[1] == sort:
+            total = plus(total, price_of_cores(m, row, low, high, measures))
+        at = sort_of(row, sort)
+        if sort == row[CoverRow.SORTS] or at[CoverRow.TIMES] == NOT_PLANNED or total >= INFINITE:
+            continue
+        count = planned_times(row, sort, low)
+        if count > 0 and m.nodes[at[CoverRow.TEXT]].size < INFINITE:
+            total = plus(total, price_of_items(m, row, sort, count, low, high, measures))
+    return INFINITE if wants_any(low) else total
+
+
+@inner
+def first_planned(m: Tables, row: Words) -> int:
+    """The first planned sort that has a text; the first one where none has."""
     for sort in range(row[CoverRow.SORTS]):
         at = sort_of(row, sort)
-        if at[CoverRow.TIMES] == NOT_PLANNED:
-            continue
-        count, text = planned_times(row, sort, low), at[CoverRow.TEXT]
-        if count > 0 and m.nodes[text].size < INFINITE:
-            total = plus(total, times(count, plus(separator, measured(m, text, measures))))
-            take_items(row, sort, count, low)
-    return INFINITE if wants_any(low) else total
+        if at[CoverRow.TIMES] != NOT_PLANNED and m.nodes[at[CoverRow.TEXT]].size < INFINITE:
+            return sort
+    return 0
+
+
+@inner
+def price_of_cores(m: Tables, row: Words, low: NDArray[np.int64], high: NDArray[np.int64], measures: int) -> int:
+    """What the items take that the counters of all cores want; takes them from `low` and `high`."""
+    cores, total = row + row[CoverRow.CORES], 0
+    core = cores + 2
+    for _ in range(cores[0]):
+        num_counters, size = core[0], core[1]
+        table = core + 2 + 2 * num_counters
+        for _ in range(size):
+            place = place_in_core(core, low)
+            if 0 < place < size and total < INFINITE:
+                total = plus(total, price_of_items(m, row, table[place], 1, low, high, measures))
+            else:
+                break
+        core = table + size
+    return total
+
+
+@inner
+def place_in_core(core: Words, low: NDArray[np.int64]) -> int:
+    """The place in the table of a core for what its counters want."""
+    place = 0
+    for k in range(core[0]):
+        place += low[core[2 + 2 * k]] * core[3 + 2 * k]
+    return place
 
 
 @inner
@@ -123,7 +195,7 @@ def price_of_cover(m: Tables, cover: NodeId, measures: int) -> int:
     """What a COVER takes by its plan."""
     row, low = row_of_cover(m, cover), counters(m, cover, True)
     is_wanted = wants_any(low)
-    price = price_of_plan(m, row, low, measures)
+    price = price_of_plan(m, cover, low, counters(m, cover, False), measures)
     if m.nodes[cover].c == 0 or price >= INFINITE:
         return price
     if is_wanted:
@@ -215,11 +287,11 @@ def taken_item(m: Tables, cover: NodeId, row: Words, sort: int, low: NDArray[np.
         sort = row[CoverRow.SORTS]
     node = intern_node(m, Kind.TAKEN, cover, sort, 0)
     if m.nodes[node].size == UNKNOWN and node != FAIL:
-        left = low.copy()
+        left, allowed, following = low.copy(), high.copy(), cover_behind_items(m, cover)
         if is_counted:
-            take_items(row, sort, 1, left)
-        m.nodes[node].size = price_of_plan(m, row, left.copy(), Measure.SIZE)
-        m.nodes[node].cost = price_of_plan(m, row, left, Measure.COST)
+            take_items(row, sort, 1, left, allowed)
+        m.nodes[node].size = price_of_plan(m, following, left.copy(), allowed.copy(), Measure.SIZE)
+        m.nodes[node].cost = price_of_plan(m, following, left, allowed, Measure.COST)
     return node
 
 
@@ -253,18 +325,14 @@ def take_all(m: Tables, taken: NodeId, low: NDArray[np.int64], high: NDArray[np.
     """Take the item of a TAKEN node from what counters want and allow."""
     row, sort = row_of_cover(m, m.nodes[taken].a), m.nodes[taken].b
     if sort < row[CoverRow.SORTS]:
-        take_items(row, sort, 1, low)
-        at = sort_of(row, sort)
-        counted = row + at[CoverRow.WHERE]
-        for k in range(at[CoverRow.COUNT]):
-            if high[counted[k]] > 0:
-                high[counted[k]] -= 1
+        take_items(row, sort, 1, low, high)
 
 
 @inner
 def cover_left(m: Tables, cover: NodeId, low: NDArray[np.int64], high: NDArray[np.int64]) -> NodeId:
-    """What comes where the counters of a COVER still want and allow so many."""
-    row = row_of_cover(m, cover)
+    """What comes behind an item of a COVER where its counters still want and allow so many."""
+    following = cover_behind_items(m, cover)
+    row = row_of_cover(m, following)
     tally, separator = FAIL, row[CoverRow.SEPARATOR]
     for i in range(low.size - 1, -1, -1):
         if low[i] > 0 or high[i] >= 0:
@@ -274,4 +342,4 @@ def cover_left(m: Tables, cover: NodeId, low: NDArray[np.int64], high: NDArray[n
                 return FAIL
     if tally == FAIL:
         return row[CoverRow.SETTLED]
-    return cover_of(m, tally, m.nodes[cover].b, 0)
+    return cover_of(m, tally, m.nodes[following].b, 0)

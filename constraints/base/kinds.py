@@ -64,9 +64,11 @@ class CoverRow(IntEnum):
 
     SORTS = 0  # how many there are
     COUNTERS = 1
-    SEPARATOR = 2
-    SETTLED = 3  # what follows where nothing is wanted
-    FIRST = 4  # of the sorts
+    CORES = 2  # offset of the tables of its cores, from the beginning of the row; 0: it has none
+    SEPARATOR = 3
+    NEXT = 4  # the COVER whose row says what comes behind an item; FAIL where that is this row
+    SETTLED = 5  # what stands for the COVER where nothing is wanted any more
+    FIRST = 6  # of the sorts
     TEXT = 0
     TIMES = 1  # a counter that says how often the sort is planned, ANY_TIMES or NOT_PLANNED
     WHERE = 2  # its counters, from the beginning of the row, and their number

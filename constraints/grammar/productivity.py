@@ -106,7 +106,11 @@ def _bag(store: NodeStore, node: Node, known: dict[Node, bool]) -> bool | list[N
 def _cover(store: NodeStore, node: Node, known: dict[Node, bool]) -> bool | list[Node]:
     """Whether items can be had that meet what each counter wants, as planned sorts do (covers.py); or any item."""
     wanted, sorts, unknown = store.wanted_of(node), store.sorts_of(node), list[Node]()
+    if (following := store.next_cover(node)) != node and any(low for low, _ in wanted.values()):
+        first = _any([text for text, _ in sorts], known)
+        return _all([following], known) if first is True else first
     bounded = {counter for counter, (_, high) in wanted.items() if high != UNBOUNDED}
+    bounded -= {0} if all(0 in counted for _, counted in sorts) else set()  # the plan has as few items as there can be
     for counter, (low, _) in wanted.items():
         if low > 0:
             texts = [text for text, counted in sorts if counter in counted and bounded.intersection(counted) <= {counter}]

@@ -74,7 +74,8 @@ class Unfolding(Generic[P]):
             _, item, watched, wanted, cover, counted = part
             if self.is_accepting(item):  # type: ignore[arg-type]
                 met = [counter for counter, position in watched if self.is_accepting(position)]  # type: ignore[attr-defined]
-                yield (("cover", _less_counted(wanted, [*counted, *met]), cover, False),)  # type: ignore[arg-type, misc]
+                following = self.grammar.next_cover(cover)  # type: ignore[arg-type]
+                yield (("cover", _less_counted(wanted, [*counted, *met]), following, False),)  # type: ignore[arg-type, misc]
             return
         if part[0] == "unlisted":
             _, words, inside = part
@@ -190,12 +191,12 @@ class Unfolding(Generic[P]):
                 yield ()
             yield (("node", self.grammar.parts_of_cover(cover)[0]), ("cover", wanted, cover, True))
             return
-        sorts = self.grammar.sorts_of(cover)
+        sorts, following = self.grammar.sorts_of(cover), self.grammar.next_cover(cover)
         for (text, counted), watchers in zip(sorts, self.grammar.watchers_of(cover), strict=True):
             if watchers is None or any(high == 0 for i, _, high in wanted if i in counted):
                 continue
             if not watchers:
-                yield (("node", text), ("cover", _less_counted(wanted, counted), cover, False))
+                yield (("node", text), ("cover", _less_counted(wanted, counted), following, False))
                 continue
             watched = tuple((sorts[i][1][0], self.before(sorts[i][0])) for i in watchers)
             yield (("watch", self.before(text), watched, wanted, cover, tuple(counted)),)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, NewType, Self
 
 from ..base.ids import NodeId
-from ..base.kinds import ONLY_PLANNED, CoverRow, Event, Kind, Supply
+from ..base.kinds import NOT_PLANNED, ONLY_PLANNED, CoverRow, Event, Kind, Supply
 from ..base.utf8 import ByteTree, Ranges, byte_tree
 from ..numba_support.divisors import MULTIPLE_ROW_WORDS
 from .stopwatch import NODE_BYTES, hold, look
@@ -148,6 +148,19 @@ class NodeStore:
         rows = (self.lists[at : at + CoverRow.WATCHERS] for at in range(first, end, CoverRow.OF_SORT))
         return [(Node(text), self.lists[start + where : start + where + count].tolist()) for text, _, where, count in rows]
 
+    def plan_of(self, cover: Node) -> list[int]:
+        """Where in the list pool the sorts of a COVER begin that are planned, or come in its cores."""
+        lists, start = self.lists, self.operands(cover)[1]
+        first, end = start + CoverRow.FIRST, start + CoverRow.FIRST + CoverRow.OF_SORT * lists[start + CoverRow.SORTS]
+        found = [at for at in range(first, end, CoverRow.OF_SORT) if lists[at + CoverRow.TIMES] != NOT_PLANNED]
+        cores = start + lists[start + CoverRow.CORES]
+        core = cores + 2
+        for _ in range(lists[cores] if cores > start else 0):
+            table = core + 2 + 2 * lists[core]
+            core = table + lists[core + 1]
+            found += [first + CoverRow.OF_SORT * sort for sort in set(lists[table + 1 : core])]
+        return found
+
     def watchers_of(self, cover: Node) -> list[list[int] | None]:
         """For each sort of a COVER the numbers of those that its items may turn out to be; None of a sort that is only planned."""
         start = self.operands(cover)[1]
@@ -159,10 +172,15 @@ class NodeStore:
         return out
 
     def parts_of_cover(self, cover: Node) -> list[Node]:
-        """The nodes that a COVER is made of: the separator, what follows in the end, and the texts of sorts."""
+        """The nodes that a COVER is made of: the separator, the next one, what follows in the end, and the texts of sorts."""
         start = self.operands(cover)[1]
         others = self.lists[start + CoverRow.SEPARATOR : start + CoverRow.SETTLED + 1]
-        return [*map(Node, others), *(text for text, _ in self.sorts_of(cover))]
+        return [*(Node(each) for each in others if each != FAIL), *(text for text, _ in self.sorts_of(cover))]
+
+    def next_cover(self, cover: Node) -> Node:
+        """The COVER whose row says what comes behind an item of a COVER."""
+        following = Node(self.lists[self.operands(cover)[1] + CoverRow.NEXT])
+        return cover if following == FAIL else following
 
     def step_of(self, node: Node) -> list[int]:
         """The row of the list pool that describes the step of a MULTIPLE or a FRACTION, see divisors.py."""

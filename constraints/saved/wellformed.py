@@ -172,9 +172,12 @@ class _Nodes:
             head = row + CoverRow.FIRST
             if row < 0 or head > self._lists.size or must_follow not in (0, 1) or not 0 <= first < node:
                 return False
-            num_sorts, num_counters, *others = self._lists[row:head].tolist()
+            num_sorts, num_counters, cores, separator, following, settled = self._lists[row:head].tolist()
             end = head + CoverRow.OF_SORT * num_sorts
-            if num_sorts <= 0 or num_counters <= 0 or end > self._lists.size or not all(EMPTY <= each < node for each in others):
+            are_parts = EMPTY <= separator < node and EMPTY <= settled < node and self._is_next_cover(node, following, num_counters)
+            if num_sorts <= 0 or num_counters <= 0 or end > self._lists.size or not are_parts:
+                return False
+            if cores != 0 and not self._are_cores(row, cores, num_sorts, num_counters):
                 return False
             sorts = self._lists[head:end].reshape(-1, CoverRow.OF_SORT).tolist()
             for number, (text, times, where, count, watchers, num_watchers) in enumerate(sorts):
@@ -187,6 +190,34 @@ class _Nodes:
             if not self._are_counters(first, num_counters):
                 return False
         return True
+
+    def _is_next_cover(self, node: int, following: int, num_counters: int) -> bool:
+        """Whether a COVER goes on with one that comes before it and has the same counters, or with none."""
+        if following == FAIL:
+            return True
+        if not EMPTY < following < node or self._kinds[following] != Kind.COVER:
+            return False
+        return bool(self._lists[int(self._operands[1, following]) + CoverRow.COUNTERS] == num_counters)
+
+    def _are_cores(self, row: int, place: int, num_sorts: int, num_counters: int) -> bool:
+        """Whether the tables of cores lie in the list pool, name counters and sorts, and lead on."""
+        head = row + place
+        if place < 0 or head + 2 > self._lists.size:
+            return False
+        count, core = int(self._lists[head]), head + 2
+        for _ in range(count):
+            if core + 2 > self._lists.size:
+                return False
+            of_core, size = self._lists[core : core + 2].tolist()
+            table = core + 2 + 2 * of_core
+            if of_core <= 0 or size <= 0 or table + size > self._lists.size:
+                return False
+            pairs = self._lists[core + 2 : table].reshape(-1, 2)
+            sorts = self._lists[table : table + size]
+            if pairs.min() < 0 or pairs[:, 0].max() >= num_counters or sorts.min() < 0 or sorts.max() >= num_sorts:
+                return False
+            core = table + size
+        return count >= 0
 
     def _are_watchers(self, sorts: list[list[int]], number: int, row: int, where: int, count: int) -> bool:
         """Whether a list of watchers begins with its own sort, and goes on with some that are only planned and counted."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...base.errors import ConstraintError, UnsupportedKeyword
-from ...base.kinds import INFINITE
+from ...base.kinds import INFINITE, NOT_PLANNED, CoverRow
 from ...base.utf8 import Ranges
 from ...grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
 from ...grammar.source import Limits
@@ -425,12 +425,14 @@ def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
 
 
 def _refuse_unpromised(machine: Machine, grammar: Grammar, cover: Node, root: Node) -> None:
-    """Refuse a COVER that no plan can end, though there are items for each of its counters: some array may meet all of them."""
+    """Refuse a COVER that no plan can end, though there are items for each of its counters: some array may meet all of them; and
+    one whose plan has lost sorts that turned out to have no text, where more than its price rests on it."""
     sizes = machine.nodes("size")
-    if sizes[cover] < INFINITE:
+    wanted, (are_lost, is_fewest) = grammar.wanted_of(cover), _lost_of_plan(machine, grammar, cover)
+    if not are_lost and (sizes[cover] < INFINITE or is_fewest):  # what the plan with the fewest items cannot end, nothing can
         return
-    counted = [set(counters) for text, counters in grammar.sorts_of(cover) if sizes[text] < INFINITE]
-    lacks_items = any(low > 0 and not any(i in each for each in counted) for i, (low, _) in grammar.wanted_of(cover).items())
+    counted = [set(counters) for text, counters in _sorts_behind(grammar, cover) if sizes[text] < INFINITE]
+    lacks_items = any(low > 0 and not any(i in each for each in counted) for i, (low, _) in wanted.items())
     reached = np.zeros(len(grammar), np.uint8)
     reached_nodes.mark_reached(machine.address, root, reached)
     if not lacks_items and counted and reached[cover]:
@@ -439,6 +441,33 @@ def _refuse_unpromised(machine: Machine, grammar: Grammar, cover: Node, root: No
             "some items that are wanted count in what may be full by then, so no end can be promised", path=path,
             keyword=", ".join(keywords), instead="no upper bounds on what counts the same items, or fewer conditions",
         )  # fmt: skip
+
+
+def _sorts_behind(grammar: Grammar, cover: Node) -> list[tuple[Node, list[int]]]:
+    """The sorts of a COVER, and of those that it goes on with."""
+    sorts, following = grammar.sorts_of(cover), grammar.next_cover(cover)
+    while following != cover:
+        cover, following = following, grammar.next_cover(following)
+        sorts += grammar.sorts_of(cover)
+    return sorts
+
+
+def _lost_of_plan(machine: Machine, grammar: Grammar, cover: Node) -> tuple[bool, bool]:
+    """Whether sorts that were planned have no text, or none that was known in time, where what may come rests on the plan: as the
+    number of items is bounded, or as something may be wanted behind the items of a tuple that only these can be; whether it is the
+    plan with the fewest items."""
+    sizes, settled = machine.nodes("size"), machine.table("lists")
+    wanted, following = grammar.wanted_of(cover), grammar.next_cover(cover)
+    if following != cover:
+        counted = {i for text, counters in grammar.sorts_of(following) if sizes[text] < INFINITE for i in counters}
+        is_last = grammar.next_cover(following) == following
+        return is_last and any(low > 0 and i not in counted for i, (low, _) in wanted.items()), False
+    is_bounded = 0 in wanted and wanted[0][1] != UNBOUNDED and all(0 in counters for _, counters in grammar.sorts_of(cover))
+    for at in grammar.plan_of(cover) if is_bounded else ():
+        is_left_out = grammar.lists[at + CoverRow.TIMES] != NOT_PLANNED and settled[at + CoverRow.TIMES] == NOT_PLANNED
+        if is_left_out or sizes[grammar.lists[at + CoverRow.TEXT]] >= INFINITE:
+            return True, True
+    return False, is_bounded
 
 
 def _refuse_watched_items(machine: Machine, grammar: Grammar, cover: Node) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...base.ids import NodeId
-from ...base.kinds import INFINITE, Event, Kind, Supply
+from ...base.kinds import INFINITE, NOT_PLANNED, CoverRow, Event, Kind, Supply
 from ...numba_support.jit import entry, inner
+from ..covers import row_of_cover, sort_of
 from ..nodes import EMPTY, FAIL, plus, times, upper, wide
 from ..tables import Tables, tables_at
 
@@ -221,6 +222,19 @@ def measure_ample(
     return changed
 
 
+@inner
+def gap_of_cover(m: Tables, cover: NodeId) -> int:
+    """The surcharge of the planned items of a COVER, where these must differ."""
+    row, gap = row_of_cover(m, cover), 0
+    separator = row[CoverRow.SEPARATOR]
+    if m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE:
+        for sort in range(row[CoverRow.SORTS]):
+            at = sort_of(row, sort)
+            if at[CoverRow.TIMES] != NOT_PLANNED and m.nodes[at[CoverRow.TEXT]].size < INFINITE:
+                gap = max(gap, surcharge(m, NodeId(at[CoverRow.TEXT])))
+    return gap
+
+
 @entry
 def measure_item_gap(arena_address: int, start: int, end: int) -> None:
     """Set n[ITEM_GAP], the surcharge of an item. It is the same for all items, so that it can be told from any state at
@@ -231,4 +245,6 @@ def measure_item_gap(arena_address: int, start: int, end: int) -> None:
         i = NodeId(number)
         if m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE:
             gap = max(gap, surcharge(m, m.edge_next[m.nodes[i].a]), 1)
+        elif m.nodes[i].kind == Kind.COVER:
+            gap = max(gap, gap_of_cover(m, i))
     m.n.item_gap = gap

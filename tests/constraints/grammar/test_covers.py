@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from maskwright.constraints import Compiler, Vocabulary
-from maskwright.constraints.front_ends.json_schema.lowering.covers import Bounds, CoverSort, cover, plan, possible
+from maskwright.constraints.front_ends.json_schema.lowering.covers import (
+    Bounds,
+    CoverSort,
+    cover,
+    fewest,
+    plan,
+    plan_of_place,
+    possible,
+)
 from maskwright.constraints.grammar.expression import FAIL, Grammar, Node
 from maskwright.constraints.grammar.productivity import barren_rules
 from maskwright.constraints.grammar.reference import Reference
@@ -111,13 +119,68 @@ def test_what_is_counted_side_by_side_costs_its_sum() -> None:
         sorts = [CoverSort(grammar.literal(f"{i:02}"), tuple(sorted({i, (i + 1) % 100}))) for i in range(100)]
         comma = grammar.literal(",")
         settled = grammar.repeat(grammar.seq(comma, grammar.alt(*(sort.text for sort in sorts))))
-        return cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds) or ())[1]
+        return cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds))[1]
 
     constraint = COMPILER.compile(Written(build))
     assert constraint.min_tokens(constraint.start()) == 149  # every other item, and commas between
     items = random.Random(1).sample([f"{i:02}" for i in range(0, 100, 2)], 50)
     assert constraint.accepts(",".join(items)) and not constraint.accepts(",".join(items[1:]))
     assert constraint.statistics["states"] < 40_000  # some hundreds for each item that is read
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_items_may_have_a_row_of_their_own(seed: int) -> None:
+    rng = random.Random(seed)
+    bounds: list[Bounds] = [(0, None), *((rng.choice([1, 1, 2]), None) for _ in range(3))]
+    rows = [[(0, *(i for i in (1, 2, 3) if rng.random() < 0.5)) for _ in letters] for letters in ("ab", "cd", LETTERS)]
+    rows[2][0] = (0, 1, 2, 3)  # so that all can be had in the end
+    letters_of = ["ab", "cd", LETTERS]
+
+    def build(grammar: Grammar) -> Node:
+        comma, settled, following = grammar.literal(","), FAIL, FAIL
+        for letters, counted in reversed(list(zip(letters_of, rows, strict=True))):
+            sorts = [CoverSort(grammar.literal(letter), each) for letter, each in zip(letters, counted, strict=True)]
+            further = grammar.seq(comma, grammar.alt(*(sort.text for sort in sorts)))
+            settled = grammar.repeat(further) if following == FAIL else grammar.optional(grammar.seq(further, settled))
+            planned = plan(sorts, bounds) if following == FAIL else plan_of_place(sorts, bounds)
+            assert planned is not None
+            following, first = cover(grammar, sorts, bounds, comma, settled, planned, following)
+        return grammar.seq(grammar.literal("["), first, grammar.literal("]"))
+
+    def is_right(letters: str) -> bool:
+        places = [letters_of[min(i, 2)] for i in range(len(letters))]
+        if not letters or any(letter not in place for letter, place in zip(letters, places, strict=True)):
+            return False
+        counted = [rows[min(i, 2)][places[i].index(letter)] for i, letter in enumerate(letters)]
+        return all(sum(i in each for each in counted) >= low for i, (low, _) in enumerate(bounds))
+
+    grammar = Grammar()
+    twin, constraint = Reference(grammar, build(grammar)), COMPILER.compile(Written(build))
+    for length in range(5):
+        for letters in itertools.product(LETTERS, repeat=length):
+            text, expected = "[" + ",".join(letters) + "]", is_right("".join(letters))
+            assert constraint.accepts(text) == twin.accepts(text.encode()) == expected, (bounds, rows, text)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_where_all_items_are_bounded_what_is_wanted_fits(seed: int) -> None:
+    """The plan has the fewest items, by a table where the sets of counters are as any."""
+    rng = random.Random(seed)
+    sets = [(0, *sorted(rng.sample(range(1, 6), 2))) for _ in LETTERS]
+    wanted = sorted({i for each in sets for i in each} - {0})
+    bounds: list[Bounds] = [(rng.choice([0, 3]), 3), *((1 if i in wanted else 0, None) for i in range(1, 6))]
+
+    def build(grammar: Grammar) -> Node:
+        comma, sorts = grammar.literal(","), [CoverSort(grammar.literal(letter), each) for letter, each in zip(LETTERS, sets, strict=True)]
+        planned = fewest(sorts, bounds, 1_000)
+        assert planned is not None
+        return grammar.alt(grammar.literal("none"), cover(grammar, sorts, bounds, comma, comma, planned)[1])
+
+    constraint = COMPILER.compile(Written(build))
+    for length in range(1, 5):
+        for letters in itertools.product(LETTERS, repeat=length):
+            counted = {i for letter in letters for i in sets[LETTERS.index(letter)]}
+            assert constraint.accepts(",".join(letters)) == (bounds[0][0] <= length <= 3 and counted.issuperset(wanted)), (sets, letters)
 
 
 def test_no_plan_where_one_might_have_too_many() -> None:
@@ -133,7 +196,7 @@ def test_a_cover_of_itself_has_no_text() -> None:
     again = grammar.seq(grammar.literal("("), grammar.call(inside), grammar.literal(")"))
     sorts = [CoverSort(again, (0,)), CoverSort(grammar.literal("x"), (1,))]
     comma, bounds = grammar.literal(","), [(1, None), (0, None)]
-    first = cover(grammar, sorts, bounds, comma, grammar.repeat(comma), plan(sorts, bounds) or ())[1]
+    first = cover(grammar, sorts, bounds, comma, grammar.repeat(comma), plan(sorts, bounds))[1]
     grammar.define(inside, first)
     assert barren_rules(grammar) == {inside}
     grammar.define(inside, grammar.alt(first, grammar.literal("y")))
@@ -148,7 +211,7 @@ def test_a_cover_inside_of_a_sort_of_its_own_is_measured() -> None:
         sorts = [CoverSort(again, (0, 1)), CoverSort(grammar.literal("a"), (0,)), CoverSort(grammar.literal("b"), (1,))]
         comma, bounds = grammar.literal(","), [(1, None), (2, None)]
         settled = grammar.repeat(grammar.seq(comma, grammar.alt(*(sort.text for sort in sorts))))
-        grammar.define(inside, cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds) or ())[1])
+        grammar.define(inside, cover(grammar, sorts, bounds, comma, settled, plan(sorts, bounds))[1])
         return grammar.call(inside)
 
     constraint = COMPILER.compile(Written(build))

@@ -18,6 +18,8 @@ from .shaping import Shapes
 _FEW = 1000  # candidates of one kind; integers, arrays and objects of which there may be more are not listed
 _MAX_DEPTH = 8  # containers inside of each other
 
+_ORDER = ("null", "boolean", "integer", "fraction", "object", "array", "string")  # strings may take the longest to be counted
+
 Candidates = Iterable[Any] | None  # all values of some kind, and perhaps others; None when they may be many
 
 
@@ -65,7 +67,7 @@ class FiniteSets:
         if values is not None:
             return values.values()
         out: list[Any] = []
-        for atom in self._shapes.atoms(term):
+        for atom in sorted(self._shapes.atoms(term), key=_ORDER.index):
             some = self._of_type(term, atom)
             if some is None:
                 return None

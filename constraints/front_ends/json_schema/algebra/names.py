@@ -162,18 +162,17 @@ class Names:
             return {each: first.setdefault(meaning(passed_by(each)), each) for each in sets}
 
         try:
-            automata = [self._automaton(self._body(test), _MAX_STATES_OF_ONE) for test in tests]
+            wanted_ones = [self._automaton_of(test) for test in tests if test in wanted]
             words = self._automaton(self._grammar.words(map(self._text.body, sorted(named))), _MAX_STATES)
         except TooManyStates:
             return None
         try:
             whole = without(self._automaton(self._text.any_body, _MAX_STATES), words, _MAX_STATES)
-            for test, automaton in zip(tests, automata, strict=True):
-                if test in wanted:
-                    whole = product(whole, automaton, _MAX_STATES)[0]
-            found, sets = classified(whole, automata, _MAX_STATES, alike)
+            for automaton in wanted_ones:
+                whole = product(whole, automaton, _MAX_STATES)[0]
+            found, sets = classified(whole, map(self._automaton_of, tests), _MAX_STATES, alike)
         except TooManyStates:
-            if len(tests) > _FEW_PAIRED and self._are_all_apart(tests):
+            if self._is_hard(tests) or (len(tests) > _FEW_PAIRED and self._are_all_apart(tests)):
                 return None
             raise self._too_many(tests) from None
         if len(sets) > MAX_CLASSES:
@@ -187,6 +186,19 @@ class Names:
         options = grammar.alternatives(any_character) if grammar.kind(any_character) is Kind.ALT else [any_character]
         free = next(option for option in options if option in grammar.units)
         return free, self._automaton(grammar.repeat(free), _MAX_STATES)
+
+    def _automaton_of(self, test: NameTest) -> FiniteAutomaton:
+        """The names that pass a test, listed ones too. Raises `TooManyStates` where it has to be asked name by name."""
+        return self._automaton(self._body(test), _MAX_STATES_OF_ONE)
+
+    def _is_hard(self, tests: Iterable[NameTest]) -> bool:
+        """Whether the automaton of some test is too large."""
+        try:
+            for test in tests:
+                self._automaton_of(test)
+        except TooManyStates:
+            return True
+        return False
 
     def _automaton(self, node: Node, limit: int) -> FiniteAutomaton:
         if node not in self._automata:

@@ -132,9 +132,9 @@ class Partitions:
         open_conjs = [conj for conj, facet in told.items() if not settled[conj] and not (facet is not None and facet.is_none)]
         for conj in open_conjs:
             del settled[conj]
-        cases: list[Case] | None = None
+        cases = self._by_values(value, open_conjs, atoms)
         try:
-            cases = told_apart(value, open_conjs)
+            cases = cases or told_apart(value, open_conjs)
         except ConstraintLimit as error:
             if error.limit != "alternatives" or atoms != TYPES["string"]:
                 raise
@@ -146,6 +146,26 @@ class Partitions:
             raise too_many(len(open_conjs), MOST_TOLD_APART)
         for conj, truths in cases:
             yield conj, {**settled, **truths}
+
+    def _by_values(self, value: Conj, conjs: Sequence[Conj], atoms: frozenset[str]) -> list[Case] | None:
+        """The cases of values of a type where each conjunction lists its own, arrays or objects too; None where one does not."""
+        values: dict[str, Any] = {}
+        signatures: dict[str, int] = {}
+        for number, conj in enumerate(conjs):
+            for term in self._terms(conj):
+                listed = self._shapes.values(term)
+                if listed is None and self._shapes.atoms(term) & atoms:
+                    return None
+                for key, each in (listed or {}).items():
+                    if atom_of(each) in atoms and self._membership.in_term(term, each):
+                        values[key], signatures[key] = each, signatures.get(key, 0) | 1 << number
+        cases: list[Case] = []
+        for bits in dict.fromkeys(signatures.values()):
+            keys, truths = [key for key, each in signatures.items() if each == bits], _truths(bits, conjs)
+            among = Among(tuple(keys), tuple([values[key] for key in keys]))
+            cases.append((self._claimed(value, ((among,),), conjs, truths), truths))
+        others = self._conjoin([*value, *(claim for conj in conjs for claim in negated(conj))])
+        return [*cases, (others, dict.fromkeys(conjs, False))]
 
     def _by_texts(self, value: Conj, conjs: Sequence[Conj]) -> list[Case] | None:
         """The cases of strings, sorted by which conjunctions they satisfy (names.py); None where that is too much.

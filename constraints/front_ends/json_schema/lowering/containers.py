@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from ....base.errors import UnsupportedKeyword
+from ....base.errors import ConstraintLimit, UnsupportedKeyword
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ..algebra.claims import Claim, Conj, Index
 from ..algebra.clauses import Need
@@ -46,22 +46,34 @@ class Containers:
     # -- arrays -----------------------------------------------------------------------------------------------------
 
     def array(self, shape: ArrayShape) -> Node:
-        grammar, gap = self._grammar, self._text.gap
         self._refuse_about_items(shape)
         if shape.is_unique and not self._has_enough(shape):
             return FAIL
+        if len(shape.needs) > 1 and shape.high is None and (shape.is_unique or shape.prefix_length > 0):
+            try:
+                return self._array(shape, may_watch=True)
+            except ConstraintLimit as error:
+                if error.limit != "alternatives":
+                    raise
+        return self._array(shape, may_watch=False)
+
+    def _array(self, shape: ArrayShape, *, may_watch: bool) -> Node:
+        """The texts of arrays of a shape. may_watch: also items in places of their own, and those that must differ, may be watched,
+        instead of told apart, for which it has to be certain that what is wanted can be had behind them."""
+        grammar, gap = self._grammar, self._text.gap
         watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart, self._cases_of)
         marked = self._separated_unique if shape.is_unique else None
-        series = Series(grammar, gap, self._comma, self._check, marked, num_needs=len(shape.needs))
+        series = Series(grammar, gap, self._comma, self._check, marked, num_needs=len(shape.needs), are_items=True)
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
         for index in range(length):
-            sorts, plain = self._item_sorts(shape.item(index), watches, partial(_is_meant, index))
+            sorts, plain = self._item_sorts(series, shape.item(index), watches, partial(_is_meant, index), may_watch=may_watch)
             series.stages.append(Stage(tuple(sorts), may_end=True, plain=tuple(plain)))
         if shape.high is None or shape.high > length:
-            may_watch = not shape.is_unique and shape.high is None
-            series.sorts, series.plain = self._item_sorts(shape.item(length), watches, _is_meant_behind, may_watch=may_watch)
+            may_watch = may_watch or (not shape.is_unique and shape.high is None)
+            item = shape.item(length)
+            series.sorts, series.plain = self._item_sorts(series, item, watches, _is_meant_behind, may_watch=may_watch)
         opening = grammar.mark(b"[", Event.ARRAY_OPEN) if shape.is_unique else grammar.literal("[")
         items = series.node()
         path = next((need.conj[0].path for need in shape.needs if need.conj), "#")
@@ -69,18 +81,26 @@ class Containers:
         return grammar.seq(opening, gap, items)
 
     def _item_sorts(
-        self, item: Conj, watches: Watches, is_meant: Callable[[Where], bool], *, may_watch: bool = False
+        self, series: Series, item: Conj, watches: Watches, is_meant: Callable[[Where], bool], *, may_watch: bool
     ) -> tuple[list[Sort], list[Sort]]:
         """The cases of an item; and the item where they need not be told apart any more, if that may be."""
         variants = watches.variants(item, is_meant, may_watch=may_watch)
         if len(variants) > 1:
             self._stand_together([item, *(each.conj for each in variants)])
         plain = [Sort(self._node_of(item))] if len(variants) > 1 and watches.may_settle else []
-        return [Sort(self._node_of(each.conj), each.effect, watched=self._watched(each)) for each in variants], plain
+        sorts = [Sort(self._item(series, each.conj), each.effect, watched=self._watched(series, each)) for each in variants]
+        return sorts, plain
 
-    def _watched(self, variant: Variant) -> tuple[tuple[int, Node], ...]:
+    def _item(self, series: Series, item: Conj) -> Node:
+        """The texts of an item; where items must differ, it is noted how many there are."""
+        node = self._node_of(item)
+        if series.marked is not None and series.num_needs > 1 and (count := self._count_of(item)) is not None:
+            series.counts[node] = count
+        return node
+
+    def _watched(self, series: Series, variant: Variant) -> tuple[tuple[int, Node], ...]:
         """The texts of the items that count in each condition a case is watched for; without those that have none."""
-        told = ((i, self._node_of(self._conjoin([*variant.conj, *conj]))) for i, conj in variant.watched)
+        told = ((i, self._item(series, self._conjoin([*variant.conj, *conj]))) for i, conj in variant.watched)
         return tuple((i, node) for i, node in told if node != FAIL)
 
     def _refuse_about_items(self, shape: ArrayShape) -> None:

@@ -13,6 +13,7 @@ from functools import cache, partial, reduce
 from typing import Any, Final
 
 from ....base.errors import ConstraintError, ConstraintLimit
+from ....grammar.cardinality import shows_endless
 from ....grammar.expression import FAIL, Grammar, Node, Rule
 from ....grammar.productivity import barren_rules
 from ....grammar.source import Limits
@@ -357,7 +358,8 @@ class Lowering:
         has_few = shape.languages or shape.mismatches or shape.high == 0
         if not has_few or self._strings.is_narrowed(shape):
             return None
-        texts = few_texts(self._strings.steps, self._string_body(term, self._strings), most)
+        body = self._string_body(term, self._strings)
+        texts = None if shows_endless(self._grammar, body) else few_texts(self._strings.steps, body, most)
         return None if texts is None else [json.loads(b'"' + text + b'"') for text in texts]
 
     def _string_bodies(self, conj: Conj) -> Body:

@@ -20,7 +20,7 @@ from ....grammar.separated_lists import chain
 from ....grammar.stopwatch import hold
 from ....grammar.unordered_members import bags_less
 from ..algebra.partitions import MOST_TOLD_APART, too_many
-from .covers import CoverSort, all_sorts, cover, plan, possible
+from .covers import CoverSort, Plan, all_sorts, cover, fewest, plan, plan_of_place, possible, settled_of
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
 Clauses = frozenset[frozenset[int]]  # options by number, of each set one
@@ -30,6 +30,7 @@ MAX_STEPS: Final = 200_000  # members behind remainders, a second or less
 _CLAUSES_OF_STEP: Final = 8  # open clauses that take as long as a step without any
 _CLAUSE_BYTES: Final = 72  # of a clause in a remainder, beside objects
 _FREE: Bounds = (0, None)
+_FEW_STEPS: Final = 10_000  # the same where the number of members is bounded, times the sorts
 _FEW_REMAINDERS: Final = 64  # that are told apart rather than counted side by side, as the least they take is found exactly
 
 
@@ -108,12 +109,15 @@ class Series:
     stages: list[Stage] = field(default_factory=list)
     sorts: list[Sort] = field(default_factory=list)
     plain: list[Sort] = field(default_factory=list)
+    are_items: bool = False  # whose texts never run out but where they must differ, and then by `counts`
+    counts: dict[Node, int] = field(default_factory=dict)  # of sorts of few texts, where members must differ
     _counting: list[Sort] = field(default_factory=list)  # the sorts where no clause is open
     _capacities: list[int] = field(default_factory=list)  # conditions that say how many members of some sorts exist
     _certain: set[Remainder] = field(default_factory=set)  # of which the end is reached by sorts that are certain
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
     _covers: dict[Remainder, tuple[Node, Node] | None] = field(default_factory=dict)
+    _of_stages: list[tuple[Node, Node]] = field(default_factory=list)
     _kept: dict[Remainder, Remainder] = field(default_factory=dict)
     _num_steps: int = 0
     _held: int = 0  # bytes
@@ -130,6 +134,10 @@ class Series:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
         start = Remainder(tuple(self.conditions), self.clauses)
+        if (covers := self._covers_of_stages(start)) is not None:
+            return self.grammar.alt(self.end if self._is_met(start) else FAIL, self.grammar.seq(covers[1], self.end))
+        if any(sort.watched for stage in self.stages for sort in stage.sorts):
+            raise too_many(self.num_needs, MOST_TOLD_APART)
         if start == Remainder((_FREE,)) and self.marked is None and not any(stage.may_end for stage in self.stages):
             return self._free_node(start)
         reached = self._reached(start)
@@ -166,7 +174,7 @@ class Series:
     @property
     def covers(self) -> list[Node]:
         """The nodes in which conditions are counted side by side."""
-        return [node for both in self._covers.values() if both is not None for node in both if node != FAIL]
+        return [node for both in (*self._covers.values(), *self._of_stages) if both is not None for node in both if node != FAIL]
 
     # -- what is wanted ---------------------------------------------------------------------------------------------
 
@@ -323,29 +331,75 @@ class Series:
             self._covers[remainder] = self._new_cover(remainder)
         return self._covers[remainder]
 
-    def _new_cover(self, remainder: Remainder) -> tuple[Node, Node] | None:
+    def _new_cover(self, remainder: Remainder, *, is_behind_stages: bool = False) -> tuple[Node, Node] | None:
         bounds, sorts = remainder.bounds, [sort for sort in self._sorts_at(remainder) if sort.node != FAIL]
-        if self.marked is not None or remainder.clauses or self._capacities or bounds[TOTAL][1] is not None:
+        are_few = self._are_few(bounds, len(sorts)) and not self._is_watched(remainder)
+        if not is_behind_stages and (are_few or self._is_bag(remainder)):
             return None
-        if self._is_bag(remainder):
-            return None
-        are_few = math.prod(1 + (low if high is None else high) for low, high in bounds) <= _FEW_REMAINDERS
-        if are_few and not self._is_watched(remainder):
-            return None
-        if any(sort.available is not None or not sort.is_certain for sort in sorts):
+        if remainder.clauses or self._capacities or any(sort.available is not None or not sort.is_certain for sort in sorts):
             return None
         every = [self._cover_sort(sort, bounds) for sort in sorts]
         counted = possible(every, bounds)
         wanted = {i for i, (low, _) in enumerate(bounds) if low > 0}
         if not wanted <= {i for sort in all_sorts(counted) for i in sort.counters}:
             return FAIL, FAIL
-        planned = plan(all_sorts(counted), bounds)
+        planned = self._plan(sorts, every, bounds)
         if planned is None:
             return None
         is_plain = bool(self.plain) and counted == every
         texts = [self._then(sort.node, EMPTY) for sort in self.plain] if is_plain else [sort.text for sort in counted]
         settled = self.grammar.repeat(self._separated(self.grammar.alt(*texts)))
-        return cover(self.grammar, counted, bounds, self.separator, settled, planned)
+        return cover(self.grammar, counted, bounds, self._separated(EMPTY), settled, planned)
+
+    def _are_few(self, bounds: Sequence[Bounds], num_sorts: int) -> bool:
+        """Whether what may be wanted is so little that it is told apart."""
+        count = math.prod(1 + (low if high is None else high) for low, high in bounds)
+        return count <= _FEW_REMAINDERS if bounds[TOTAL][1] is None else count * num_sorts <= _FEW_STEPS
+
+    def _plan(self, sorts: Sequence[Sort], every: Sequence[CoverSort], bounds: Sequence[Bounds]) -> Plan | None:
+        """A plan by which all that is wanted can be had behind the stages. every: the sorts as a cover has them."""
+        counted = possible(every, bounds)
+        counts: dict[CoverSort, int] = {}
+        for sort, told in zip(sorts, every, strict=True):
+            nodes = [sort.node, *(node for i, node in sort.watched if bounds[i][0] > 0)]
+            pairs = zip((told, *told.watched), nodes, strict=True)
+            counts |= {own: self.counts[node] for own, node in pairs if node in self.counts}
+        if bounds[TOTAL][1] is None:
+            return plan(all_sorts(counted), bounds, counts)
+        most_wanted = max(low for low, _ in bounds)
+        if not self.are_items or any(sort.watched for sort in sorts) or any(count < most_wanted for count in counts.values()):
+            return None
+        return fewest(counted, bounds, MAX_STEPS)
+
+    def _covers_of_stages(self, start: Remainder) -> tuple[Node, Node] | None:
+        """The members behind another one, and the first ones, where stages are places of a cover; None where remainders are few, or
+        the stages such that it is not certain that what is wanted can be had behind them."""
+        bounds, is_watched = start.bounds, any(sort.watched for stage in self.stages for sort in stage.sorts)
+        if not self.stages or bounds[TOTAL][1] is not None or (self._are_few(bounds, 1) and not is_watched):
+            return None
+        if not all(stage.may_end and not stage.may_skip for stage in self.stages):
+            return None
+        covers = self._new_cover(start, is_behind_stages=True)
+        for stage in reversed(self.stages):
+            if covers is not None and covers[0] != FAIL:
+                covers = self._cover_of_stage(stage, bounds, covers[0])
+        return None if covers is None or covers[0] == FAIL else covers
+
+    def _cover_of_stage(self, stage: Stage, bounds: Sequence[Bounds], following: Node) -> tuple[Node, Node] | None:
+        """The members from a stage on, behind another one, and the first ones; `following` are those behind it."""
+        sorts = [sort for sort in stage.sorts if sort.node != FAIL]
+        every = [self._cover_sort(sort, bounds) for sort in sorts]
+        counted = possible(every, bounds)
+        lasting = [each for sort, each in zip(sorts, every, strict=True) if sort.node not in self.counts]
+        planned = plan_of_place(possible(lasting, bounds), bounds)
+        if planned is None:
+            return None
+        is_plain = bool(stage.plain) and counted == every
+        texts = [self._then(sort.node, EMPTY) for sort in stage.plain] if is_plain else [each.text for each in counted]
+        further = self.grammar.seq(self.grammar.alt(*texts), settled_of(self.grammar, following))
+        settled = self.grammar.optional(self._separated(further))
+        self._of_stages.append(covers := cover(self.grammar, counted, bounds, self._separated(EMPTY), settled, planned, following))
+        return covers
 
     def _cover_sort(self, sort: Sort, bounds: Sequence[Bounds]) -> CoverSort:
         text, counters = self._then(sort.node, EMPTY), (TOTAL, *sorted(sort.effect.counts_in))
@@ -452,6 +506,8 @@ class Series:
         counted = (self.conditions[i][1] == available for i in own_conditions)
         is_certain = available is None or all(sort.is_certain for sort in sorts) or any(counted)
         spare = self.grammar.alt(*(sort.spare or sort.node for sort in sorts))
+        if (count := _sum(self.counts.get(sort.node) for sort in sorts)) is not None:
+            self.counts[node] = count
         return Sort(node, effect, available, is_certain=is_certain, spare=spare)
 
     def _check(self, count: int) -> None:

@@ -12,7 +12,7 @@ are multiplied, whose product is minimal as they are: what leads to different pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,19 +85,26 @@ def automaton_of(steps: Steps, node: Node, limit: int) -> FiniteAutomaton:
 
 
 def classified(
-    whole: FiniteAutomaton, languages: Sequence[FiniteAutomaton], limit: int, alike: Callable[[list[int]], Mapping[int, int]],
+    whole: FiniteAutomaton, languages: Iterable[FiniteAutomaton], limit: int, alike: Callable[[list[int]], Mapping[int, int]],
 ) -> tuple[TextClasses, list[int]]:
     """The texts of `whole` by which of the languages they belong to, and for each class these as bits; the first language is bit 0.
     From every state some text is completed. Raises `TooManyStates` beyond `limit` states.
 
+    Languages are asked for one by one, and no more of them where the first ones are too many.
+
     alike: for sets of some of the languages the set of which each may stay a part, whatever the others are.
     """
-    if not languages:
+    parts: list[tuple[TextClasses, list[int]]] = []
+    counts: list[int] = []  # of languages
+    for bit, language in enumerate(languages):  # neighbours are joined, since their texts often begin alike; and at once
+        parts.append(_halved(whole, language, bit, limit))
+        counts.append(1)
+        while len(parts) > 1 and counts[-1] == counts[-2]:
+            _join_last(parts, counts, limit, alike)
+    while len(parts) > 1:
+        _join_last(parts, counts, limit, alike)
+    if not parts:
         return TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, UNCLASSED), whole.start), [0]
-    parts = [_halved(whole, language, bit, limit) for bit, language in enumerate(languages)]
-    while len(parts) > 1:  # neighbours, since their texts often begin alike
-        pairs = zip(parts[::2], parts[1::2], strict=False)
-        parts = [_joined(*pair, limit, alike) for pair in pairs] + parts[len(parts) & ~1 :]
     texts, sets = parts[0]
     order = sorted(range(len(sets)), key=sets.__getitem__)
     number = np.append(np.argsort(order), UNCLASSED)  # at UNCLASSED, which is -1, too
@@ -121,6 +128,15 @@ def _halved(whole: FiniteAutomaton, language: FiniteAutomaton, bit: int, limit: 
     pairs, found = _multiplied(texts, others, limit)
     texts, sets = _numbered(found, texts.classes[pairs[:, 0]] != UNCLASSED, others.classes[pairs[:, 1]], [0, 1 << bit])
     return minimal(texts), sets
+
+
+def _join_last(
+    parts: list[tuple[TextClasses, list[int]]], counts: list[int], limit: int, alike: Callable[[list[int]], Mapping[int, int]]
+) -> None:
+    """Put what the last two parts come to in their place."""
+    second, more = parts.pop(), counts.pop()
+    parts[-1] = _joined(parts[-1], second, limit, alike)
+    counts[-1] += more
 
 
 def _joined(
