@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...base.ids import NodeId
-from ...base.kinds import INFINITE, NOT_PLANNED, UNBOUNDED, CoverRow, Kind
+from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Kind
 from ...numba_support.jit import inner
 from ...numba_support.records import Words
-from ..covers import counters, may_come, planned_times, row_of_cover, sort_of, take_items
+from ..covers import counters, may_come, row_of_cover, sort_of
 from ..nodes import EMPTY, FAIL, Measure, plus, times, wide
 from ..tables import Tables
 from ..walk_measures import FIRST_CASE, row_of, sum_of_list
@@ -90,26 +90,12 @@ def ample_of_parts(m: Tables, walk: NodeId, enough: Words) -> int:
 
 @inner
 def ample_of_cover(m: Tables, cover: NodeId, enough: Words) -> int:
-    """`ample_of_walk` of a COVER: an item that is planned is one of those, or where none is wanted one more item."""
-    row, low, high = row_of_cover(m, cover), counters(m, cover, True), counters(m, cover, False)
-    separator = NodeId(wide(row[CoverRow.SEPARATOR]))
-    cost, ample, is_planned = m.nodes[cover].cost, INFINITE, False
+    """`ample_of_walk` of a COVER: one item more, of a sort that may come any number of times."""
+    row, high, ample = row_of_cover(m, cover), counters(m, cover, False), INFINITE
     for sort in range(row[CoverRow.SORTS]):
-        at = sort_of(row, sort)
-        text = NodeId(wide(at[CoverRow.TEXT]))
-        count = 0 if at[CoverRow.TIMES] == NOT_PLANNED else planned_times(row, sort, low)
-        if count > 0 and m.nodes[text].size < INFINITE:
-            is_planned = True
-            ample = min(ample, plus(cost - m.nodes[text].cost, wide(enough[text])))
-            take_items(row, sort, count, low)
-    if is_planned:
-        return ample
-    behind = cost + m.nodes[separator].cost if m.nodes[cover].c == 0 else 0
-    for sort in range(row[CoverRow.SORTS]):
-        text = NodeId(wide(sort_of(row, sort)[CoverRow.TEXT]))
-        if may_come(m, row, sort, high):
-            ample = min(ample, plus(behind, wide(enough[text])))
-    return ample
+        if most_items(row, sort, high) < 0 and may_come(m, row, sort, high):
+            ample = min(ample, wide(enough[wide(sort_of(row, sort)[CoverRow.TEXT])]))
+    return plus(plus(m.nodes[cover].cost, m.nodes[wide(row[CoverRow.SEPARATOR])].cost), ample)
 
 
 @inner
