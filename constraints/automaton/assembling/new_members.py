@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...base.ids import NodeId
-from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Kind
+from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ...numba_support.jit import inner
 from ...numba_support.records import Words
 from ..covers import counters, may_come, row_of_cover, sort_of
@@ -103,6 +103,8 @@ def ample_of_lengths(m: Tables, cover: NodeId, different: int) -> int:
     """What suffices where arrays of a COVER differ in their lengths: some items may come any number of times, and be alike."""
     row, high, ample = row_of_cover(m, cover), counters(m, cover, False), INFINITE
     separator = NodeId(wide(row[CoverRow.SEPARATOR]))
+    if m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE:
+        return INFINITE  # items must differ
     for sort in range(row[CoverRow.SORTS]):
         if most_items(row, sort, high) < 0 and may_come(m, row, sort, high):
             item = plus(m.nodes[separator].cost, m.nodes[wide(sort_of(row, sort)[CoverRow.TEXT])].cost)
