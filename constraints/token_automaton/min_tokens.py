@@ -130,12 +130,14 @@ class Distances:
 
     def _with_key(self, state: StateId, held: RegisterId) -> int:
         """Tokens that suffice where a key must come next: a quote, and what suffices behind it, which is known of these keys, while
-        costs are for as many as may have to differ; or fewer, where a token that goes on behind the quote makes a shorter way."""
+        costs are for as many as may have to differ; or fewer, where a token that goes on behind the quote makes a shorter way, as
+        a search that came along here has found or is to find."""
         cost = self._automaton.cost(state)
         opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
         if opened == DEAD:
             return INFINITE
-        if (found := 1 + self.of(opened, kept)) <= cost:
+        found = min(1 + self.of(opened, kept), self._among_candidates.get((state, held), INFINITE))
+        if found <= cost:
             return found
         if (state, held) not in self._among_candidates:
             self._among_candidates[state, held] = self._search_way_out(state, held, found)

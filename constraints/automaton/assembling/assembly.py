@@ -52,6 +52,7 @@ from .text_counts import count_texts
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
+MOST_RECURSIVE = 64  # rules in keys and items that must be new, that are searched for calls of themselves
 _MAX_PARTS = 8  # of a sequence that is looked at
 _NODE_WORDS, _POOL_WORDS = NodeRecord.SIZE + 8, 3  # that a node, and a byte of a literal, take in tables, and beside them a while
 _FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 2048, 2048  # entries in use; doubled when half of them are taken
@@ -339,16 +340,47 @@ def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
 
 def _measure_ample(machine: Machine, grammar: Grammar, kinds: int, single: NDArray[np.bool_]) -> None:
     """Set what keys and items that must be new may cost."""
-    count, changed = len(grammar), True
-    different, alike, ends = max(grammar.most_different, 2), np.ones(count, np.int32), np.zeros(count, np.bool_)
+    count = len(grammar)
+    different, alike = max(grammar.most_different, 2), np.ones(count, np.int32)
+    ends, marked = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     machine.n.different = different
     if kinds & (_bit(Kind.BOTH) | _bit(Kind.NEGATE)):
         _count_booleans(machine, grammar, different, alike)
-    while changed:
-        changed = new_texts.measure_ample(machine.address, EMPTY + 1, count, different, alike, ends, single)
-        changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, single)
+    _settle_ample(machine, different, alike, ends, marked, single)
+    if kinds & _bit(Kind.CALL):
+        for rule in _untold_rules(machine, grammar):
+            if new_texts.measure_recursion(machine.address, EMPTY + 1, count, rule, different, ends):
+                _settle_ample(machine, different, alike, ends, marked, single)
     new_texts.measure_item_gap(machine.address, EMPTY + 1, count)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
+
+
+def _settle_ample(
+    machine: Machine, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_], marked: NDArray[np.bool_],
+    single: NDArray[np.bool_],
+) -> None:
+    """`measure_ample` and `measure_shortest`, until nothing changes."""
+    count, changed = alike.size, True
+    while changed:
+        changed = new_texts.measure_ample(machine.address, EMPTY + 1, count, different, alike, ends, marked, single)
+        changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, single)
+
+
+def _untold_rules(machine: Machine, grammar: Grammar) -> Iterator[int]:
+    """Rules that are called in keys and items that must be new, of which nothing tells yet what as many texts cost as have to
+    differ, each once."""
+    count, is_new = len(grammar), np.zeros(len(grammar), np.uint8)
+    reached_nodes.mark_new_texts(machine.address, EMPTY + 1, count, is_new)
+    kinds, rules, _, _ = _columns(grammar)
+    is_asked = (kinds == _CALL) & (is_new == 1) & (machine.nodes("cost")[:count] < INFINITE)
+    asked: set[int] = set()
+    while len(asked) < MOST_RECURSIVE:
+        is_told = np.minimum(machine.table("ample")[:count], machine.table("worst")[:count]) < INFINITE
+        untold = set(rules[is_asked & ~is_told].tolist()) - asked
+        if not untold:
+            return
+        asked.add(min(untold))
+        yield min(untold)
 
 
 def _count_booleans(machine: Machine, grammar: Grammar, different: int, alike: NDArray[np.int32]) -> None:

@@ -3,8 +3,8 @@
 A key or item that must be new may find its cheapest string used up (seen_values.py). The byte before it is charged for that:
 `ample` of the key or item less its cost, when the mark of the byte knows that node, else one token. `ample` is a cost
 at which there are as many strings as have to differ (`Grammar.most_different`), because a repetition may take more copies; a node
-that has no such cost is charged `worst`, the most that any string of it costs. Unions of members say by themselves whether the
-cheapest one may have been written before (`Supply`).
+that has no such cost is charged `worst`, which no string of it exceeds, unless as many as have to differ do not. Unions of
+members say by themselves whether the cheapest one may have been written before (`Supply`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from ...base.ids import NodeId
 from ...base.kinds import INFINITE, NOT_PLANNED, CoverRow, Event, Kind, Supply
+from ...numba_support.divisors import COUNTS, MultipleRow
 from ...numba_support.jit import entry, inner
+from ...numba_support.record_access import pointer
+from ...numba_support.records import Words
 from ..covers import row_of_cover, sort_of
-from ..nodes import EMPTY, FAIL, plus, times, upper, wide
+from ..nodes import EMPTY, FAIL, plus, times, wide
 from ..tables import Tables, tables_at
+from .new_members import ample_of_lengths, ample_of_walk, most_copies, worst_of_bag, worst_of_walk
 
 _ENOUGH_ALIKE = 1 << 15  # strings: the product of two such numbers is one
 
@@ -62,10 +66,12 @@ def is_white_space(m: Tables, node: NodeId) -> bool:
 
 
 @inner
-def count_alike(m: Tables, i: NodeId, alike: NDArray[np.int32], ends: NDArray[np.bool_], single: NDArray[np.bool_]) -> int:
+def count_alike(
+    m: Tables, i: NodeId, alike: NDArray[np.int32], ends: NDArray[np.bool_], marked: NDArray[np.bool_], single: NDArray[np.bool_]
+) -> int:
     """A number of different strings of a node which have one length, so that sequences of them differ, too, and cost no more than
-    its cheapest; of more than _ENOUGH_ALIKE, that many. What comes behind a key that ends does not count. alike, ends: what is
-    known of its children."""
+    its cheapest; of more than _ENOUGH_ALIKE, that many. What comes behind a key that ends does not count. alike, ends, marked:
+    what is known of its children."""
     kind, a, b, count = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b, 1
     if kind == Kind.BOTH or kind == Kind.NEGATE:
         count = wide(alike[i])  # counted before
@@ -83,7 +89,7 @@ def count_alike(m: Tables, i: NodeId, alike: NDArray[np.int32], ends: NDArray[np
             option = m.lists[j]
             if m.nodes[option].cost <= m.nodes[i].cost:
                 count = max(count, wide(alike[option]))
-    elif kind == Kind.REPEAT and b > 0 and (b == 1 or m.nodes[a].copies_per_token == 1):
+    elif kind == Kind.REPEAT and b > 0 and (b == 1 or m.nodes[a].copies_per_token == 1 and not marked[a]):
         for _ in range(min(b, _ENOUGH_ALIKE)):
             count = min(count * alike[a], _ENOUGH_ALIKE)
     elif kind == Kind.CALL:
@@ -140,33 +146,81 @@ def ample_of_bag(m: Tables, bag: NodeId) -> int:
 
 
 @inner
-def worst_of_bag(m: Tables, bag: NodeId) -> int:
-    """What the most of all members cost that may come."""
-    worst, tally = 0, m.nodes[bag].a
-    while tally != FAIL:
-        part = m.nodes[tally].a
-        text = NodeId(m.nodes[part].a)
-        if m.nodes[text].size < INFINITE:
-            worst = plus(worst, times(upper(m, part), m.worst[text]) if m.nodes[part].c >= 0 else INFINITE)
-        tally = m.nodes[tally].b
-    return worst
+def digits_to_differ(m: Tables, number: NodeId, different: int) -> tuple[int, int]:
+    """(ample, worst) of a MULTIPLE or FRACTION, a token for each digit. Behind any digits, of all numbers of so many more one in
+    `modulus` is divisible."""
+    step, to_come = m.lists + m.nodes[number].a, m.nodes[number].c
+    modulus, places = step[MultipleRow.MODULUS], step[MultipleRow.PLACES]
+    if m.nodes[number].kind == Kind.FRACTION:
+        return INFINITE, to_come
+    low, high = to_come // COUNTS, to_come % COUNTS
+    numbers, digits = 1, 0
+    while digits < low or (digits < high and numbers // modulus < different):
+        if numbers // modulus < different:
+            numbers *= 10
+        digits += 1
+    worst = high if places == 0 else high + 1 + places
+    return (digits if numbers // modulus >= different else INFINITE), worst
 
 
-@entry(alike="int32[:]", ends="bool[:]", single="const bool[:]")
+@inner
+def is_marked(m: Tables, i: NodeId, marked: NDArray[np.bool_]) -> bool:
+    """Whether there may be keys or items that must be new in a node. marked: the same of its children."""
+    kind, a, b = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b
+    if kind == Kind.CLASS:
+        if m.nodes[i].c == Event.KEY_OPEN or m.nodes[i].c == Event.ITEM_CLOSE:
+            return True
+        for e in range(a, a + b):
+            if marked[m.edge_next[e]]:
+                return True
+    elif kind == Kind.SEQ:
+        return marked[a] or marked[b]
+    elif kind == Kind.ALT:
+        for j in range(a, a + b):
+            if marked[m.lists[j]]:
+                return True
+    elif kind == Kind.REPEAT or kind == Kind.PLACED:
+        return marked[a]
+    elif kind == Kind.CALL:
+        return marked[m.rules[a]]
+    return kind == Kind.BAG or is_walk(kind)
+
+
+@inner
+def ample_of_repeat(m: Tables, i: NodeId, alike: int, different: int, marked: bool) -> int:
+    """Of a REPEAT: one of the fewest copies has enough texts, or there are more copies, if they may be alike or have enough texts.
+    marked: whether there may be keys or items that must be new in a copy."""
+    body, low, high, more = NodeId(m.nodes[i].a), m.nodes[i].b, m.nodes[i].c, copies_to_differ(alike, different)
+    cost, enough = m.nodes[body].cost, wide(m.ample[body])
+    ample = plus(times(max(low, 1) - 1, cost), enough)
+    if (high < 0 or low + more <= high) and (not marked or enough < INFINITE):
+        ample = min(ample, plus(m.nodes[i].cost, times(more, cost)))
+    return ample
+
+
+@inner
+def worst_of_repeat(m: Tables, i: NodeId, different: int, marked: bool) -> int:
+    """Of a REPEAT."""
+    body, high = NodeId(m.nodes[i].a), m.nodes[i].c
+    if marked and m.ample[body] >= INFINITE:
+        high = most_copies(m.nodes[i].b, high, different)
+    return times(high, wide(m.worst[body])) if high >= 0 else INFINITE
+
+
+@entry(alike="int32[:]", ends="bool[:]", marked="bool[:]", single="const bool[:]")
 def measure_ample(
     arena_address: int, start: int, end: int, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_],
-    single: NDArray[np.bool_],
+    marked: NDArray[np.bool_], single: NDArray[np.bool_],
 ) -> bool:
     """Set `worst` and `ample` of the nodes start..end from their children. Returns whether anything changed; to be
     repeated, in turn with `measure_shortest`, until nothing does.
 
     different: keys or items that may have to differ from each other. alike: int32 [nodes], see `count_alike`; 1 at first.
-    ends: bool [nodes], see `ends_key`; False at first. single: as in `measure_shortest`. The strings of intersections and
-    complements have been counted (text_counts.py). Those of members under conditions are not, nor those of rules that call
-    themselves, see `tokens_to_differ`.
+    ends, marked: bool [nodes], see `ends_key` and `is_marked`; False at first. single: as in `measure_shortest`. The strings of
+    intersections and complements have been counted (text_counts.py); what rules that call themselves cost is told before
+    (`measure_recursion`).
     """
     m = tables_at(arena_address)
-    guess = tokens_to_differ(different)
     changed = False
     for number in range(start, end):
         i = NodeId(number)
@@ -194,30 +248,34 @@ def measure_ample(
                 if m.nodes[option].size < INFINITE:
                     worst, ample = max(worst, m.worst[option]), min(ample, m.ample[option])
         elif kind == Kind.REPEAT:
-            high, more = m.nodes[i].c, copies_to_differ(wide(alike[a]), different)
             if is_white_space(m, NodeId(a)):
                 worst = cost  # whatever is there, the key or item is the same one
             else:
-                worst = times(high, m.worst[a]) if high >= 0 else INFINITE
-                ample = plus(times(max(b, 1) - 1, m.nodes[a].cost), m.ample[a])
-                if high < 0 or b + more <= high:
-                    ample = min(ample, plus(cost, times(more, m.nodes[a].cost)))
+                worst = worst_of_repeat(m, i, different, marked[a])
+                ample = ample_of_repeat(m, i, wide(alike[a]), different, marked[a])
         elif kind == Kind.CALL:
-            worst, ample = m.worst[m.rules[a]], m.ample[m.rules[a]]
+            worst, ample = m.worst[m.rules[a]], min(m.ample[m.rules[a]], m.ample[i])
         elif kind == Kind.BOTH or kind == Kind.NEGATE:
             worst, ample = m.worst[i], m.ample[i]
         elif kind == Kind.BAG:
-            ample, worst = ample_of_bag(m, i), worst_of_bag(m, i)
+            ample, worst = ample_of_bag(m, i), worst_of_bag(m, i, different)
         elif is_walk(kind):
-            ample = plus(cost, guess)
+            ample, worst = ample_of_walk(m, i, m.ample), worst_of_walk(m, i, different)
+            if kind == Kind.COVER:
+                ample = min(ample, ample_of_lengths(m, i, different))
+        elif kind == Kind.PLACED:
+            worst, ample = m.worst[a], m.ample[a]
         elif kind == Kind.UNLISTED:
-            ample = plus(max(cost, m.ample[b]), 1)
-        count = count_alike(m, i, alike, ends, single) if cost < INFINITE else 1
-        is_end = ends_key(m, i, ends)
+            worst, ample = m.worst[b], plus(max(cost, m.ample[b]), 1)
+        elif kind == Kind.MULTIPLE or kind == Kind.FRACTION:
+            ample, worst = digits_to_differ(m, i, different)
+        count = count_alike(m, i, alike, ends, marked, single) if cost < INFINITE else 1
+        is_end, is_new = ends_key(m, i, ends), is_marked(m, i, marked)
         if count >= different:
             ample = min(ample, cost)
-        changed = changed or worst != m.worst[i] or ample != m.ample[i] or count != alike[i] or is_end != ends[i]
-        alike[i], ends[i] = count, is_end
+        changed = changed or worst != m.worst[i] or ample != m.ample[i] or count != alike[i]
+        changed = changed or is_end != ends[i] or is_new != marked[i]
+        alike[i], ends[i], marked[i] = count, is_end, is_new
         m.worst[i], m.ample[i] = worst, ample
     return changed
 
@@ -233,6 +291,58 @@ def gap_of_cover(m: Tables, cover: NodeId) -> int:
             if at[CoverRow.TIMES] != NOT_PLANNED and m.nodes[at[CoverRow.TEXT]].size < INFINITE:
                 gap = max(gap, surcharge(m, NodeId(at[CoverRow.TEXT])))
     return gap
+
+
+@entry(ends="const bool[:]")
+def measure_recursion(arena_address: int, start: int, end: int, rule: int, different: int, ends: NDArray[np.bool_]) -> bool:
+    """Set `ample` of the calls of a rule that calls itself: each round makes a text longer, so as many rounds as have to differ are
+    enough. Returns whether it does. ends: as `measure_ample` has left it.
+    """
+    m = tables_at(arena_address)
+    reach = np.full(end, INFINITE, np.int32)  # of each node, tokens for a text with a call of the rule, without what is called
+    changed = True
+    while changed:
+        changed = False
+        for number in range(start, end):
+            found = reach_of(m, NodeId(number), rule, ends, pointer(reach))
+            changed = changed or found < reach[number]
+            reach[number] = min(found, reach[number])
+    body = m.rules[rule]
+    if reach[body] >= INFINITE or m.nodes[body].cost >= INFINITE:
+        return False
+    for number in range(start, end):
+        i = NodeId(number)
+        if m.nodes[i].kind == Kind.CALL and m.nodes[i].a == rule:
+            enough = plus(m.nodes[body].cost, times(different - 1, max(reach[body], 1)))
+            m.ample[i] = min(m.ample[i], enough)
+    return True
+
+
+@inner
+def reach_of(m: Tables, i: NodeId, rule: int, ends: NDArray[np.bool_], reach: Words) -> int:
+    """What a text of a node with a call of a rule takes, by that of its children. Behind the end of a key none is looked for."""
+    kind, a, b, least = m.nodes[i].kind, m.nodes[i].a, m.nodes[i].b, INFINITE
+    if kind == Kind.CLASS:
+        for e in range(a, a + b):
+            follow = m.edge_next[e]
+            first = 1 if m.nodes[i].c == Event.NONE else m.nodes[i].cost - m.nodes[follow].cost  # with the surcharge
+            least = min(least, plus(first, reach[follow]))
+    elif kind == Kind.SEQ:
+        least = plus(reach[a], m.nodes[b].cost)
+        if not ends[a]:
+            least = min(least, plus(m.nodes[a].cost, reach[b]))
+    elif kind == Kind.ALT:
+        for j in range(a, a + b):
+            least = min(least, reach[m.lists[j]])
+    elif kind == Kind.REPEAT and m.nodes[i].c != 0:
+        least = plus(times(max(b, 1) - 1, m.nodes[a].cost), reach[a])
+    elif kind == Kind.CALL:
+        least = 0 if a == rule else reach[m.rules[a]]
+    elif kind == Kind.PLACED:
+        least = reach[a]
+    elif is_walk(kind):
+        least = ample_of_walk(m, i, reach)
+    return least
 
 
 @entry

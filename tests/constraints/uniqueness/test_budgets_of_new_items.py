@@ -56,6 +56,42 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "open": {},
     "patterns": {"patternProperties": {"^x": {"type": "null"}}, "additionalProperties": False, "minProperties": 1},
 }  # fmt: skip
+CONDITIONS: dict[str, tuple[dict[str, Any], int]] = {  # members, and how many objects there are, or as many as are wanted
+    "if": (
+        {
+            "properties": {"a": {"const": 1}, "b": {"const": 1}, "c": {"enum": [1, 2, None]}},
+            "anyOf": [{"required": ["c", "a"]}, {"properties": {"b": {"const": 1}}}],
+            "if": {"required": ["b"]}, "then": {"required": ["c"]}, "else": {"properties": {"c": {"enum": [1, 2]}}},
+        },
+        12,
+    ),
+    "one letter": (
+        {"properties": {"a": {"const": 1}, "v": _text("^a*$"), "w": {"const": "long"}}, "dependentRequired": {"a": ["v", "w"], "w": ["a"]}},
+        9,
+    ),
+    "one letter, bounded": (
+        {
+            "properties": {"a": {"const": "considerable"}, "v": _text("^a*$"), "w": {"const": 1}}, "dependentRequired": {"v": ["a"]},
+            "minProperties": 2, "if": {"required": ["w"]}, "then": {"maxProperties": 2},
+        },
+        9,
+    ),
+    "either": ({"properties": {"a": {"enum": [1, 2]}, "b": {"enum": [1, "be careful"]}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, 4),
+}  # fmt: skip
+DEFINITIONS = {
+    "tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 1},
+    "object": {"type": "object", "properties": {"k": LISTED, "t": {"$ref": "#/$defs/object"}}, "additionalProperties": False},
+    "lists": {"type": "array", "items": {"anyOf": [{"const": "x"}, {"$ref": "#/$defs/lists"}]}, "uniqueItems": True, "maxItems": 2},
+}  # fmt: skip
+GROWING: dict[str, tuple[dict[str, Any], int]] = {  # items of which the short ones are few, and how many are wanted
+    "multiples": ({"type": "integer", "multipleOf": 1_000_003}, 24),
+    "counted items": ({"type": "array", "items": {"enum": [1, 2]}, "contains": {"const": 1}, "minContains": 1, "maxContains": 2}, 6),
+    "lists in themselves": ({"$ref": "#/$defs/tree"}, 6),
+    "objects in themselves": ({"$ref": "#/$defs/object"}, 7),
+    "different lists in themselves": ({"$ref": "#/$defs/lists"}, 5),
+    "few names": ({"type": "object", "patternProperties": {"^x{1,2}$": LISTED}, "additionalProperties": False}, 9),
+    "few members": ({"type": "array", "items": LISTED, "uniqueItems": True}, 9),
+}  # fmt: skip
 BEGUN = {  # more than the least number is there already
     "two letters": (_items(_text("^[ab]*$")), ["", *"ab", "aa", "ab", "ba", "bb"]),
     "one letter": (_items(_text("^a*$"), 2), ["", "a", "aa", "aaa", "aaaa"]),
@@ -106,6 +142,34 @@ def test_objects_that_must_differ(name: str, order: str) -> None:
         assert constraint.accepts(walked(constraint, random.Random(seed), b""))
 
 
+@pytest.mark.parametrize("order", ["declared", "any"])
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_objects_under_conditions_run_out_of_cheap_ones(name: str, order: str) -> None:
+    item, number = CONDITIONS[name]
+    schema = _items({"type": "object", "additionalProperties": False, **item}, number)
+    constraint = Compiler(VOCABULARY).compile(JsonSchema(schema, whitespace="compact", property_order=order))
+    for seed in range(4):
+        assert constraint.accepts(walked(constraint, random.Random(seed), b""))
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_short_items_run_out(name: str) -> None:
+    item, number = GROWING[name]
+    constraint = Compiler(VOCABULARY).compile(JsonSchema({**_items(item, number), "$defs": DEFINITIONS}, whitespace="compact"))
+    for seed in range(4):
+        assert constraint.accepts(walked(constraint, random.Random(seed), b""))
+
+
+@pytest.mark.parametrize("order", ["declared", "any"])
+def test_tokens_that_go_on_behind_a_quote(order: str) -> None:
+    tokens = [*(bytes([byte]) for byte in range(256)), b'"a', b'":', b'",\n', b'","', b'b",', b"xb", None]
+    item = {"type": "object", "properties": {"c": {"const": 2}}, "required": ["c"]}
+    source = JsonSchema(_items(item, 9), whitespace="flexible", property_order=order)
+    constraint = Compiler(Vocabulary(tokens, eos_token_ids=[len(tokens) - 1])).compile(source)
+    for seed in range(4):
+        assert constraint.accepts(walked(constraint, random.Random(seed), b""))
+
+
 def walked(constraint: Constraint, rng: random.Random, text: bytes) -> bytes:
     """A text that goes on behind `text`, by tokens drawn within the least budget that suffices there."""
     state = constraint.advance_bytes(constraint.start(), text)
@@ -118,5 +182,5 @@ def walked(constraint: Constraint, rng: random.Random, text: bytes) -> bytes:
         assert after is not None
         if after == FINISHED:
             break
-        state, text = after, text + (VOCABULARY.tokens[token] or b"")
+        state, text = after, text + (constraint.vocabulary.tokens[token] or b"")
     return text

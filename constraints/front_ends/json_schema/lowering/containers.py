@@ -12,6 +12,7 @@ from ..algebra.clauses import Need
 from ..algebra.shapes import ArrayShape
 from ..strings.text import JsonText
 from .series import Bounds, Series, Sort, Stage
+from .value_numbers import most_values
 from .variants import CasesOf, Variant, Watches, Where
 
 
@@ -110,12 +111,19 @@ class Containers:
     def _has_enough(self, shape: ArrayShape) -> bool:
         """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
         places = [shape.item(index) for index in range(min(shape.low, shape.prefix_length + 1))] if shape.low > 1 else []
-        counts = [self._count_of(item) for item in dict.fromkeys(places)]
+        counts = [self._number_of(item, shape) for item in dict.fromkeys(places)]
         are_few = any(count is not None and count < shape.low for count in counts)
         if are_few and len(counts) > 1:
             self._refuse(_too_few(shape))
             return True
         return not are_few and all(self._has_enough_for(need, shape) for need in shape.needs)
+
+    def _number_of(self, item: Conj, shape: ArrayShape) -> int | None:
+        """How many different items may stand at a place, None where they may be as many as there must be."""
+        if (count := self._count_of(item)) is not None or shape.needs:
+            return count
+        number = most_values(self._grammar, self._node_of(item), shape.low)
+        return number if number < shape.low else None
 
     def _has_enough_for(self, need: Need, shape: ArrayShape) -> bool:
         """Whether as many different items exist as must satisfy something: one at each place before all are alike, and those."""

@@ -248,17 +248,19 @@ class Objects:
         self, required: list[_Member], optional: list[_Member], classes: list[Others], series: Series, watches: Watches
     ) -> None:
         """By case, one sort for all names with the same cases. No key comes twice, so all have come when so many have. What may
-        become impossible is counted by itself: else some of it would seem to be left when all others have come."""
+        become impossible is counted by itself: else some of it would seem to be left when all others have come. So is what can
+        be had for ever, unless that is too many ways to come along: what is counted with others is not had for certain."""
         always = _always_possible(classes, watches)
         groups = _alike(optional)
         free = [group for group in groups if _is_possible(group[0].cases, watches)]
         numbers = [*map(len, free), *(each.available for each in classes if _is_possible(each.texts, watches))]
         limit = None if None in numbers else sum(number or 0 for number in numbers)
-        at_most = frozenset([] if limit is None else [series.condition(0, limit)])
+        are_apart = limit is not None and math.prod(1 + (number or 0) for number in numbers) <= MAX_APART
+        at_most = frozenset([] if limit is None or are_apart else [series.condition(0, limit)])
 
         def counted_in(cases: Iterable[Effect], available: int | None) -> frozenset[int]:
             """The condition that says how many of some optional members are left, if those run out that can be had for ever."""
-            if limit is None or _is_possible(cases, watches):
+            if limit is None or (_is_possible(cases, watches) and not are_apart):
                 return at_most
             return frozenset() if available is None else frozenset([series.condition(0, available)])
 
