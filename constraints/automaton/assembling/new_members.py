@@ -17,7 +17,7 @@ from ...base.ids import NodeId
 from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ...numba_support.jit import inner
 from ...numba_support.records import Words
-from ..covers import counters, may_come, row_of_cover, sort_of
+from ..covers import counters, first_planned, may_come, row_of_cover, sort_of
 from ..nodes import EMPTY, FAIL, Measure, plus, times, wide
 from ..tables import Tables
 from ..walk_measures import FIRST_CASE, row_of, sum_of_list
@@ -90,8 +90,15 @@ def ample_of_parts(m: Tables, walk: NodeId, enough: Words) -> int:
 
 @inner
 def ample_of_cover(m: Tables, cover: NodeId, enough: Words) -> int:
-    """`ample_of_walk` of a COVER: one item more, of a sort that may come any number of times."""
+    """`ample_of_walk` of a COVER: one item more, of a sort that may come any number of times; of the first items of a tuple, what
+    suffices behind the planned one, whatever that has fulfilled."""
     row, high, ample = row_of_cover(m, cover), counters(m, cover, False), INFINITE
+    if row[CoverRow.NEXT] != FAIL:
+        planned = first_planned(m, row)
+        if most_items(row, planned, high) >= 0:
+            return INFINITE
+        item = m.nodes[wide(sort_of(row, planned)[CoverRow.TEXT])].cost
+        return plus(plus(m.nodes[wide(row[CoverRow.SEPARATOR])].cost, item), enough_of(enough, NodeId(wide(row[CoverRow.NEXT]))))
     for sort in range(row[CoverRow.SORTS]):
         if most_items(row, sort, high) < 0 and may_come(m, row, sort, high):
             ample = min(ample, wide(enough[wide(sort_of(row, sort)[CoverRow.TEXT])]))
@@ -103,8 +110,8 @@ def ample_of_lengths(m: Tables, cover: NodeId, different: int) -> int:
     """What suffices where arrays of a COVER differ in their lengths: some items may come any number of times, and be alike."""
     row, high, ample = row_of_cover(m, cover), counters(m, cover, False), INFINITE
     separator = NodeId(wide(row[CoverRow.SEPARATOR]))
-    if m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE:
-        return INFINITE  # items must differ
+    if row[CoverRow.NEXT] != FAIL or (m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE):
+        return INFINITE  # a tuple's first items come once, or items must differ
     for sort in range(row[CoverRow.SORTS]):
         if most_items(row, sort, high) < 0 and may_come(m, row, sort, high):
             item = plus(m.nodes[separator].cost, m.nodes[wide(sort_of(row, sort)[CoverRow.TEXT])].cost)
@@ -195,9 +202,16 @@ def most_copies(low: int, high: int, different: int) -> int:
 
 @inner
 def worst_of_cover(m: Tables, cover: NodeId, different: int) -> int:
-    """`worst` of a COVER: as many items of each sort as its counters and the number of different ones allow."""
+    """`worst` of a COVER: as many items of each sort as its counters and the number of different ones allow; of the first items of a
+    tuple one, and what no text behind it exceeds."""
     row, high, low = row_of_cover(m, cover), counters(m, cover, False), counters(m, cover, True)
     separator, worst, wanted = NodeId(wide(row[CoverRow.SEPARATOR])), 0, 0
+    if row[CoverRow.NEXT] != FAIL:
+        for sort in range(row[CoverRow.SORTS]):
+            text = NodeId(wide(sort_of(row, sort)[CoverRow.TEXT]))
+            if may_come(m, row, sort, high):
+                worst = max(worst, plus(m.nodes[separator].cost, most_of(m, text)))
+        return plus(worst, wide(m.worst[row[CoverRow.NEXT]]))
     for i in range(low.size):
         wanted = plus(wanted, wide(low[i]))
     for sort in range(row[CoverRow.SORTS]):
