@@ -90,6 +90,13 @@ GROWING: dict[str, tuple[dict[str, Any], int]] = {  # items of which the short o
     "objects in themselves": ({"$ref": "#/$defs/object"}, 7),
     "different lists in themselves": ({"$ref": "#/$defs/lists"}, 5),
     "few names": ({"type": "object", "patternProperties": {"^x{1,2}$": LISTED}, "additionalProperties": False}, 9),
+    "tuples that contain much": (
+        {
+            "type": "array", "prefixItems": [{"enum": [0, 1]}], "items": {"enum": [*range(9)]},
+            "allOf": [{"contains": {"const": k}} for k in range(9)],
+        },
+        6,
+    ),
     "few members": ({"type": "array", "items": LISTED, "uniqueItems": True}, 9),
 }  # fmt: skip
 BEGUN = {  # more than the least number is there already
