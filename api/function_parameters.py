@@ -149,7 +149,12 @@ def _unpacked(parameter: inspect.Parameter, function: Callable[..., Any], place:
     options: Any = typing.get_args(annotation)[0] if typing.get_origin(annotation) in _UNPACK else None
     if not typing_extensions.is_typeddict(options):
         raise UsageError(f"{place} takes any names, of which a model cannot be told; name the parameters that it may give")
-    for name, hint in typing_extensions.get_type_hints(options, include_extras=True).items():
+    try:
+        hints = typing_extensions.get_type_hints(options, include_extras=True)
+    except Exception as error:
+        reason = f"{place} is {options.__name__}, whose annotations have no meaning when the program runs: {error}"
+        raise UsageError(f"{reason}; import their names outside of `if TYPE_CHECKING`") from None
+    for name, hint in hints.items():
         hint, is_required = _member_of(hint, name in options.__required_keys__)
         named = inspect.Parameter(name, parameter.KEYWORD_ONLY, annotation=hint)
         if (found := _parameter(named, function, f'{place}, in it "{name}"')) is not None:

@@ -310,6 +310,10 @@ class MoreOptions(Options):
     names: NotRequired[list[str]]
 
 
+class HiddenOptions(TypedDict):
+    of: OrderedDict[str, int]
+
+
 def search(text: str, **options: Unpack[MoreOptions]) -> Any:
     return text, options
 
@@ -342,6 +346,7 @@ def hidden(of: OrderedDict[str, int]) -> None: ...
 def odd(of: Greeter) -> None: ...
 def no_type(of: 3) -> None: ...  # type: ignore[valid-type]
 def several(*of: int) -> None: ...
+def hidden_options(**of: Unpack[HiddenOptions]) -> None: ...
 def any_names(**others: int) -> None: ...
 
 
@@ -354,6 +359,7 @@ def any_names(**others: int) -> None: ...
         (no_type, 'tool "no_type": parameter "of"'),
         (several, 'tool "several": parameter "of" cannot be passed by name'),
         (Nested, 'tool "Nested": parameter "a" is read at a path within another one'),
+        (hidden_options, 'tool "hidden_options": parameter "of" is HiddenOptions, whose annotations have no meaning'),
         (any_names, 'tool "any_names": parameter "others" takes any names'),
         (functools.partial(called), 'tool "called": parameter "do"'),
         (lambda: 1, 'a tool needs a name.*not "<lambda>"'),

@@ -12,6 +12,12 @@ from .values import is_integral
 _TYPES = frozenset(TYPE_NAMES)
 # Keywords of which `remark_on` has something to say, besides any that is null.
 REMARKABLE = frozenset({"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies", CHECKED_AFTERWARDS})
+# What keywords that say nothing of values hold by their drafts. Another value changes nothing, so it is not refused.
+DESCRIBED_BY: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(("title", "description", "$comment", "contentEncoding", "contentMediaType"), (str, "a string")),
+    **dict.fromkeys(("readOnly", "writeOnly", "deprecated"), (bool, "true or false")),
+    "examples": (list, "a list"),
+}  # fmt: skip
 _LIMITS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 
 
@@ -41,6 +47,12 @@ def remark_on(keyword: str, value: Any, draft: int) -> str:
     if keyword == "dependencies" and any(isinstance(names, str) for names in value.values()):
         return "has a name alone: read as a list of one name"
     return ""
+
+
+def describes(keyword: str, value: Any) -> bool:
+    """Whether a keyword that says nothing of values has what its drafts let it have."""
+    held = DESCRIBED_BY.get(keyword)
+    return held is None or isinstance(value, held[0])
 
 
 def _is_number(value: Any) -> bool:

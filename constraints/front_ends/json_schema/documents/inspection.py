@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from ....base.errors import ConstraintError
 from ....grammar.stopwatch import look
 from .dialect import Dialect, Reading
-from .forms import CHECK_OF, REMARKABLE, remark_on
+from .forms import CHECK_OF, DESCRIBED_BY, REMARKABLE, describes, remark_on
 from .keyword_table import ANNOTATIONS, CHECKED_AFTERWARDS, KEYWORDS, REFERENCES, TYPE_NAMES, Position
 from .near_words import meant_by, type_meant_by
 from .paths import escape_token, shown
@@ -41,12 +41,12 @@ class Inspection:
         self._read: dict[int, tuple[Dialect, Reading]] = {}  # by identity; the library holds these schemas
         self._above_references: set[int] = set()  # by identity: what has a reference inside
         self._remarks: dict[str, None] = {}
-        self._unknown: dict[str, list[Place]] = {}  # by word that is no keyword: the schemas that have it
+        self._ignored: dict[str, list[Place]] = {}  # by word that is ignored: the schemas in which it is
 
     @property
     def remarks(self) -> list[str]:
-        """What is read in another way than it is written, by its path; of a word that is no keyword, the first place."""
-        return [*self._remarks, *(_ignored(word, places) for word, places in self._unknown.items())]
+        """What is read in another way than it is written, by its path; of a word that is ignored, the first place."""
+        return [*self._remarks, *(_ignored(word, places) for word, places in self._ignored.items())]
 
     def look_at(self, document: _Document, schema: Any, path: str) -> Reading:
         """What a schema says. It and all below it are looked at, if they were not before. Raises `ConstraintError` for the first
@@ -109,8 +109,8 @@ class Inspection:
         for keyword, value in active.items():
             check = CHECK_OF.get(keyword)
             if check is None:
-                if keyword not in KEYWORDS:
-                    self._unknown.setdefault(keyword, []).append(place)
+                if keyword not in KEYWORDS or not describes(keyword, value):
+                    self._ignored.setdefault(keyword, []).append(place)
             elif not check(value):
                 raise _malformed(_path(place), keyword, value)
             elif keyword in REMARKABLE:
@@ -127,8 +127,10 @@ class Inspection:
 
 
 def _ignored(word: str, places: list[Place]) -> str:
-    """What is told of a word that is no keyword."""
+    """What is told of a word that is no keyword, or of one that describes values with something else than it should."""
     elsewhere = f", here and elsewhere ({len(places) - 1} more)" if len(places) > 1 else ""
+    if word in DESCRIBED_BY:
+        return f"{_path(places[0])}: {word!r} is not {DESCRIBED_BY[word][1]}: ignored{elsewhere}"
     meant = meant_by(word)
     hint = f"; perhaps {meant} is meant" if meant else ""
     return f"{_path(places[0])}: {word!r} is not a keyword of JSON Schema: ignored{elsewhere}{hint}"
