@@ -11,6 +11,7 @@ from pathlib import Path
 from .errors import ModelNotFound, UsageError
 
 EMBEDDED = "embedded"  # the name of the model that ships in the package
+_FILES_OF_WEIGHTS = (".gguf", ".safetensors", ".bin", ".pt", ".pth")
 
 
 def embedded_model() -> Path:
@@ -39,7 +40,8 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
     elif revision is not None:
         raise UsageError(f'revision="{revision}": only a repository has revisions, and "{name}" is none')
     if not folder.exists():
-        raise ModelNotFound(str(name), "there is no such file" if folder.suffix == ".gguf" else "there is no such folder")
+        is_file = folder.suffix.lower() in _FILES_OF_WEIGHTS
+        raise ModelNotFound(str(name), f"there is no such {'file' if is_file else 'folder'}")
     from .engine.gguf.files import gguf_in, is_gguf  # here, so that only who loads a model waits for torch
     from .engine.models.files import refuse_other_formats
 
@@ -68,7 +70,7 @@ def _path(name: str | os.PathLike[str]) -> Path:
 
 
 def _could_be_repository(name: str) -> bool:
-    return name.count("/") < 2 and not name.startswith((".", "/", "~")) and not name.endswith(("/", ".gguf"))
+    return name.count("/") < 2 and not name.startswith((".", "/", "~")) and not name.lower().endswith(("/", ".gguf"))
 
 
 _WANTED = ("*.json", "*.safetensors", "*.model", "*.jinja", "*.txt")  # of a repository

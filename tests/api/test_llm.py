@@ -288,8 +288,9 @@ def test_a_gguf_file_is_known_by_its_name_or_beginning(name: str, tmp_path: Path
     file.write_bytes(b"GGUF" + bytes(12))
     with pytest.raises(UnsupportedModel, match=f"{name}: GGUF with version 0 is not supported"):
         LLM(file)
-    with pytest.raises(ModelNotFound, match="there is no such file"):
-        LLM(tmp_path / "other.gguf")
+    for missing in ("other.gguf", "OTHER.GGUF", "model.safetensors"):
+        with pytest.raises(ModelNotFound, match="there is no such file"):
+            LLM(tmp_path / missing)
 
 
 def test_what_a_folder_holds_instead_of_a_model_is_named(tmp_path: Path) -> None:
