@@ -78,7 +78,7 @@ _MORE = _FIRST._replace(longest=192)  # where work rises within the first
 _MANY = Texts((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17), (16, 32, 48, 64, 1024), 256)
 _FOLLOWED, _FREE = 12, 4  # texts of a search that are followed farther, and that do not repeat themselves
 _SHORT, _LONG = 128, 1024  # half as far as these are followed first, and how far in the end: bytes
-_RISING, _FAR = 2, 2_048  # texts whose work rises that are followed still farther, and how far: bytes
+_FAR = 2_048  # bytes that the dearest of the texts whose work rises is followed
 _BEGINNINGS = ((3, 3), (20, 1), (8, 8), (20, 20))  # of cycles: how long these are, and their periods: bytes
 _FEW_CYCLES, _MANY_CYCLES = (4, 40), (7, 120)  # their bytes, and how many behind each beginning
 _CYCLES_WORK = 2_000_000  # of all texts that repeat cycles: a tenth of a second or two
@@ -314,8 +314,8 @@ def _followed(form: Form, like: TokenAutomaton, trials: list[Trial]) -> list[Tri
 
 
 def _far(form: Form, like: TokenAutomaton, rising: list[Trial]) -> list[Trial]:
-    """Those of some texts whose work rises that take most, to where places for what is known of stacks run out."""
-    farther = (trial.made._replace(longest=_FAR) for trial in _dearest(rising)[:_RISING])
+    """Of some texts whose work rises the one that takes most, to where places for what is known of stacks run out."""
+    farther = (trial.made._replace(longest=_FAR) for trial in _dearest(rising)[:1])
     return [] if _stop(rising) else _each(form, like, farther, _MOST_FOLLOWED)
 
 
