@@ -98,6 +98,21 @@ def test_the_last_item_is_in_all_that_is_missing() -> None:
         assert len(json.loads(walk(constraint, Random(each)))) == 4
 
 
+def test_values_of_places_are_not_counted_on() -> None:
+    """Behind the first item one of two values of a kind may be left, though two were wanted."""
+    wanted = [{"enum": [1, 2, "c"]}, {"enum": [1, "d", "e"]}, {"enum": ["d", "f"]}, {"enum": ["g", 2]}, {"enum": ["h", "c"]}, {"enum": ["h", "g"]}]
+    more: list[Schema] = [{"minContains": 3}, *[{}] * 5]
+    schema: Schema = {
+        "type": "array", "uniqueItems": True, "prefixItems": [{"type": ["integer", "string"]}],
+        "allOf": [{"contains": each, **bounds} for each, bounds in zip(wanted, more, strict=True)],
+    }  # fmt: skip
+    constraint, validator = COMPILER.compile(JsonSchema(schema)), jsonschema.Draft202012Validator(schema)
+    rng = Random(1)
+    for _ in range(60):
+        items = rng.sample([1, 2, "c", "d", "e", "f", "g", "h"], rng.randint(4, 8))
+        assert constraint.accepts(json.dumps(items, separators=(",", ":"))) == validator.is_valid(items), items
+
+
 def test_kinds_that_may_all_hold_beside_a_bound_are_refused_by_name() -> None:
     """The last item has to be of any set of kinds that may be missing, which are 2**n."""
     wanted = [{"contains": {"type": "string", "pattern": f"k{i}"}} for i in range(12)]

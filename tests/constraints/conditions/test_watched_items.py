@@ -158,9 +158,10 @@ def test_states_grow_with_the_sum_of_kinds() -> None:
     assert sizes[2] < 8 * sizes[0]  # four times the kinds, four times the text, and no set of kinds twice
 
 
-@pytest.mark.parametrize("more", [{"maxItems": 30}, {"uniqueItems": True}], ids=["few items", "items that differ"])
-def test_what_cannot_be_promised_is_refused_by_name(more: Schema) -> None:
-    schema = {"type": "array", "items": {"type": "string"}, "allOf": [{"contains": each} for each in HUNDRED["patterns anywhere"][:30]], **more}
+def test_what_cannot_be_promised_is_refused_by_name() -> None:
+    """The last of few items has to be of any set of kinds that may be missing."""
+    wanted = [{"contains": each} for each in HUNDRED["patterns anywhere"][:30]]
+    schema = {"type": "array", "items": {"type": "string"}, "allOf": wanted, "maxItems": 30}
     with pytest.raises(ConstraintLimit) as caught:
         COMPILER.compile(JsonSchema(schema))
     assert caught.value.limit == "alternatives" and "contains" in str(caught.value)

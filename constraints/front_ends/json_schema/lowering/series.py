@@ -364,6 +364,8 @@ class Series:
             nodes = [sort.node, *(node for i, node in sort.watched if bounds[i][0] > 0)]
             pairs = zip((told, *told.watched), nodes, strict=True)
             counts |= {own: self.counts[node] for own, node in pairs if node in self.counts}
+        if counts and list(bounds) != self.conditions:
+            return None  # some of the few may stand in places before
         if bounds[TOTAL][1] is None:
             return plan(all_sorts(counted), bounds, counts)
         most_wanted = max(low for low, _ in bounds)
