@@ -369,18 +369,27 @@ def _settle_ample(
 def _untold_rules(machine: Machine, grammar: Grammar) -> Iterator[int]:
     """Rules that are called in keys and items that must be new, of which nothing tells yet what as many texts cost as have to
     differ, each once."""
-    count, is_new = len(grammar), np.zeros(len(grammar), np.uint8)
-    reached_nodes.mark_new_texts(machine.address, EMPTY + 1, count, is_new)
-    kinds, rules, _, _ = _columns(grammar)
-    is_asked = (kinds == _CALL) & (is_new == 1) & (machine.nodes("cost")[:count] < INFINITE)
+    rows = _rows(grammar)
+    calls = np.flatnonzero(rows[:, 0] == _CALL)
+    calls = calls[(machine.nodes("cost")[calls] < INFINITE) & ~_are_told(machine, calls)]
+    if not calls.size:
+        return
+    is_new = np.zeros(len(grammar), np.uint8)
+    reached_nodes.mark_new_texts(machine.address, EMPTY + 1, len(grammar), is_new)
+    calls = calls[is_new[calls] == 1]
     asked: set[int] = set()
     while len(asked) < MOST_RECURSIVE:
-        is_told = np.minimum(machine.table("ample")[:count], machine.table("worst")[:count]) < INFINITE
-        untold = set(rules[is_asked & ~is_told].tolist()) - asked
+        untold = set(rows[calls[~_are_told(machine, calls)], 1].tolist()) - asked
         if not untold:
             return
         asked.add(min(untold))
         yield min(untold)
+
+
+def _are_told(machine: Machine, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether it is known of nodes what as many texts cost as have to differ."""
+    found: NDArray[np.bool_] = np.minimum(machine.table("ample")[nodes], machine.table("worst")[nodes]) < INFINITE
+    return found
 
 
 def _count_booleans(machine: Machine, grammar: Grammar, different: int, alike: NDArray[np.int32]) -> None:
