@@ -202,8 +202,8 @@ def most_copies(low: int, high: int, different: int) -> int:
 
 @inner
 def worst_of_cover(m: Tables, cover: NodeId, different: int) -> int:
-    """`worst` of a COVER: as many items of each sort as its counters and the number of different ones allow; of a tuple's first items
-    one, and what no text behind it exceeds."""
+    """`worst` of a COVER: as many items of each sort as its counters and the number of different ones allow. Of a
+    tuple's first items one comes, and behind it what no text exceeds."""
     row, high, low = row_of_cover(m, cover), counters(m, cover, False), counters(m, cover, True)
     separator, worst, wanted = NodeId(wide(row[CoverRow.SEPARATOR])), 0, 0
     if row[CoverRow.NEXT] != FAIL:
