@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from maskwright.constraints import Limits
+
+ENDLESS = Limits(seconds=10_000.0, bytes=1 << 40)
 NUM_RULES = 100_000
 
 

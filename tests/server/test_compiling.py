@@ -16,7 +16,7 @@ from maskwright.constraints import Limits
 from maskwright.server.settings import ServerSettings
 
 from .serving import TIMEOUT, Served, served
-from .slow_sources import slow_gbnf
+from .slow_sources import ENDLESS, slow_gbnf
 from .test_reliability import eventually
 
 CHAT = "/v1/chat/completions"
@@ -55,7 +55,7 @@ def measured(http: httpx.Client, name: str, **labels: str) -> float:
 @pytest.fixture
 def patient(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A server that would compile a constraint for hours, and takes four at a time."""
-    monkeypatch.setattr(llm.compiler, "limits", Limits(seconds=10_000.0))
+    monkeypatch.setattr(llm.compiler, "limits", ENDLESS)
     with served(llm, ServerSettings(max_compiles=4)) as running:
         yield running
 

@@ -35,10 +35,9 @@ from maskwright.server.compiling.lanes import Lanes
 from maskwright.server.compiling.processes import SLOW_NICENESS, processor_seconds
 from maskwright.server.errors import ApiError
 
-from ..slow_sources import slow_gbnf
+from ..slow_sources import ENDLESS, slow_gbnf
 
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b"ab", None], eos_token_ids=[257])
-ENDLESS = Limits(seconds=10_000.0)
 MEMORY = 1 << 30
 
 
