@@ -67,8 +67,8 @@ def call_every_entry(say: Callable[[str], None]) -> None:
     state = constraint.start()
     multiples = [{"contains": {"multipleOf": step}} for step in (2, 3, 5, 7, 11, 13)]
     compiler.compile(JsonSchema({"type": "array", "allOf": multiples}))
-    inside = {"type": "array", "items": {"$ref": "#/$defs/inside"}, "maxItems": 1}
-    compiler.compile(JsonSchema({"type": "array", "items": inside, "uniqueItems": True, "$defs": {"inside": inside}}))
+    nested = {"type": "array", "items": {"$ref": "#/$defs/nested"}, "maxItems": 1}
+    compiler.compile(JsonSchema({"type": "array", "items": nested, "uniqueItems": True, "$defs": {"nested": nested}}))
     say("  2/3 masks")
     after = constraint.advance_bytes(state, b'{"a')
     assert after is not None

@@ -266,7 +266,7 @@ class EbnfLowering(RuleLowering):
         """The code points between delimiters, and whether each was escaped."""
         start = token.start_pos or 0
         index, end = start + skipped, start + len(token) - 1
-        found = []
+        found: list[tuple[int, bool]] = []
         while index < end:
             if len(found) % _LOOK_EVERY == _LOOK_EVERY - 1:
                 look()

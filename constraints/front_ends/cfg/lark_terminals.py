@@ -195,7 +195,7 @@ def literal_text(text: str, token: Token) -> str:
     """What a STRING means, with its escapes. Raises `GrammarSyntaxError`."""
     start = token.start_pos or 0
     index, end = start + 1, start + len(token.removesuffix("i")) - 1
-    characters = []
+    characters: list[str] = []
     while index < end:
         if len(characters) % _LOOK_EVERY == _LOOK_EVERY - 1:
             look()
