@@ -151,7 +151,7 @@ def _unpacked(parameter: inspect.Parameter, function: Callable[..., Any], place:
         raise UsageError(f"{place} takes any names, of which a model cannot be told; name the parameters that it may give")
     try:
         hints = typing_extensions.get_type_hints(options, include_extras=True)
-    except Exception as error:
+    except Exception as error:  # of annotations that are text, which Python runs
         reason = f"{place} is {options.__name__}, whose annotations have no meaning when the program runs: {error}"
         raise UsageError(f"{reason}; import their names outside of `if TYPE_CHECKING`") from None
     for name, hint in hints.items():

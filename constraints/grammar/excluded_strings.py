@@ -19,9 +19,8 @@ from ..vocabulary.vocabulary import TOKEN_OPEN
 from .expression import EMPTY, Grammar, Node, Rule
 from .segments import Segment
 from .source import Limits
-from .stopwatch import hold, look
+from .stopwatch import LOOK_EVERY, hold, look
 
-_LOOK_EVERY: Final = 1024  # beginnings
 _SHOWN: Final = 40  # characters of a beginning, in the name of its rule
 _BEGINNING_BYTES: Final = 250  # that a beginning holds beside objects: numbers, texts, places in lists
 _MOVE_BYTES: Final = 100  # that one entry of a table of moves holds
@@ -105,8 +104,8 @@ class _Scan:
                 self._longer.append({})
                 self._sizes.append(self._sizes[at] + len(char.encode()))
                 self._shown.append((self._shown[at] + char)[-_SHOWN:])
-                if known % _LOOK_EVERY == 0:
-                    hold(_LOOK_EVERY * _BEGINNING_BYTES)
+                if known % LOOK_EVERY == 0:
+                    hold(LOOK_EVERY * _BEGINNING_BYTES)
                     look()
             at = known
         return at
@@ -120,7 +119,7 @@ class _Scan:
             else:
                 self._found[last] = word
         for count, number in enumerate(reached):  # grows while it is gone through
-            if count % _LOOK_EVERY == 0:
+            if count % LOOK_EVERY == 0:
                 look()
             suffix = suffixes[number]
             if number:

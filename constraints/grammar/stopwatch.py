@@ -22,6 +22,7 @@ from ..base.errors import ConstraintLimit
 
 NODE_BYTES: Final = 100  # of one expression, beside the objects by which it is found again
 OBJECT_BYTES: Final = 250  # of one of Python's objects, with its entry in a dictionary and the numbers and texts that it holds
+LOOK_EVERY: Final = 1024  # characters or other small things that are gone through between two looks
 _SECONDS_OF_OBJECT: Final = 3e-7  # to give it back
 _SECONDS_OF_BYTE: Final = 1.5e-9  # the same for what is held beside objects
 

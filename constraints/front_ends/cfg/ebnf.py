@@ -11,7 +11,7 @@ from ...grammar.expression import EMPTY, Grammar, Kind, Node
 from ...grammar.recursion import reachable
 from ...grammar.source import Limits
 from ...grammar.stages import Budget, Budgets, budgeted_root
-from ...grammar.stopwatch import look
+from ...grammar.stopwatch import LOOK_EVERY, look
 from ..regex.parser import line_and_column, syntax_error
 from .budgeted_text import BudgetedText
 from .ebnf_macros import Macros, rules_called
@@ -26,7 +26,6 @@ _ESCAPES = {
 }  # fmt: skip
 _ESCAPES_IN_CLASSES = {char: ord(char) for char in "$.*+(){}|"}
 _HEX_DIGITS = {"u": 4, "U": 8}
-_LOOK_EVERY = 1024  # characters
 _HEXADECIMAL = "0123456789abcdefABCDEF"
 _CAPTURES = frozenset(  # the texts are the same with them and without
     ["capture", "stop_capture", "capture_hidden_suffix_bytes", "capture_hidden_stop_bytes",
@@ -229,7 +228,7 @@ class EbnfLowering(RuleLowering):
         ranges: set[tuple[int, int]] = set()
         index = 0
         while index < len(items):
-            if index % _LOOK_EVERY == 0:
+            if index % LOOK_EVERY == 0:
                 look()
             low, _ = items[index]
             high = low
@@ -268,7 +267,7 @@ class EbnfLowering(RuleLowering):
         index, end = start + skipped, start + len(token) - 1
         found: list[tuple[int, bool]] = []
         while index < end:
-            if len(found) % _LOOK_EVERY == _LOOK_EVERY - 1:
+            if len(found) % LOOK_EVERY == LOOK_EVERY - 1:
                 look()
             escaped = self.text[index] == "\\"
             code, after = self._escape(token, index, end) if escaped else (ord(self.text[index]), index + 1)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from ...base.utf8 import MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
-from ...grammar.stopwatch import look
+from ...grammar.stopwatch import LOOK_EVERY, look
 from ..regex.parser import syntax_error
 from .syntax_tree import Token, Tree
 
@@ -29,7 +29,6 @@ _TOKENS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PLAIN = re.compile("[^\\\\\ud800-\udfff]+")  # characters of a string that stand for themselves
-_LOOK_EVERY = 1024  # pieces of a string
 _VALUES = {"STRING": "literal", "CLASS": "char_class", "NAME": "reference", "TOKEN": "token"}
 _REPETITIONS = {"*": "star", "+": "plus", "?": "optional"}
 _END = "END"
@@ -162,7 +161,7 @@ def string_text(text: str, token: Token) -> str:
     index, end = _inside(token)
     pieces: list[str] = []
     while index < end:
-        if len(pieces) % _LOOK_EVERY == _LOOK_EVERY - 1:
+        if len(pieces) % LOOK_EVERY == LOOK_EVERY - 1:
             look()
         plain = _PLAIN.match(text, index, end)
         if plain is not None:
@@ -185,7 +184,7 @@ def class_ranges(text: str, token: Token) -> Ranges:
     ranges: set[tuple[int, int]] = set()
     while index < end:
         start = index
-        if (index - end) % _LOOK_EVERY == 0:
+        if (index - end) % LOOK_EVERY == 0:
             look()
         low, index = _character(text, index)
         high = low

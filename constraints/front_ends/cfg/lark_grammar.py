@@ -17,7 +17,7 @@ from ...grammar.emptiness import shows_empty
 from ...grammar.expression import EMPTY, FAIL, Grammar, Node, Rule
 from ...grammar.source import Limits
 from ...grammar.stages import Budget, Budgets, budgeted_root, refuse_budgets
-from ...grammar.stopwatch import Stopwatch, look
+from ...grammar.stopwatch import LOOK_EVERY, Stopwatch, look
 from ...grammar.tokens import token_terminal
 from ..regex.parser import line_and_column
 from ..regex.regex import lower_tree
@@ -345,7 +345,6 @@ class LarkLowering:
 
 
 _ABOUT_RULES = frozenset(["json", "block", "token", "subgrammar", "parametric", "use"])
-_LOOK_EVERY = 1024  # characters
 
 
 def _is_terminal(tree: Tree[Token]) -> bool:
@@ -366,7 +365,7 @@ def _plain_text(pattern: Pattern) -> str | None:
         return None
     characters = []
     for count, part in enumerate(pattern.parts):
-        if count % _LOOK_EVERY == _LOOK_EVERY - 1:
+        if count % LOOK_EVERY == LOOK_EVERY - 1:
             look()
         if not isinstance(part, CharSet) or len(part.ranges) != 1 or part.ranges[0][0] != part.ranges[0][1]:
             return None

@@ -14,7 +14,7 @@ from ...base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError,
 from ...base.utf8 import MAX_CODE_POINT, SURROGATES, normalize
 from ...grammar.components import components, is_recursive
 from ...grammar.source import Limits
-from ...grammar.stopwatch import hold, look
+from ...grammar.stopwatch import LOOK_EVERY, hold, look
 from ..regex.charsets import ignoring_case
 from ..regex.lark_dialect import FLAGS, parse_lark_regex
 from ..regex.parser import line_and_column, syntax_error
@@ -39,7 +39,6 @@ _ESCAPES = {
     "'": "'",
     "/": "/",
 }
-_LOOK_EVERY = 1024  # pieces of a string
 _WORD = 8  # bytes of a place in a list
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _SURROGATE_PAIR = re.compile(r"\\u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})")
@@ -197,7 +196,7 @@ def literal_text(text: str, token: Token) -> str:
     index, end = start + 1, start + len(token.removesuffix("i")) - 1
     characters: list[str] = []
     while index < end:
-        if len(characters) % _LOOK_EVERY == _LOOK_EVERY - 1:
+        if len(characters) % LOOK_EVERY == LOOK_EVERY - 1:
             look()
         if text[index] != "\\":
             plain = text.find("\\", index, end)

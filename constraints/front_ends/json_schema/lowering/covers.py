@@ -32,7 +32,6 @@ _NO_STATE = 0  # in place of a state that is known when the grammar is measured
 Bounds = tuple[int, int | None]  # how many are wanted, and how many allowed
 
 
-
 class CoverSort(NamedTuple):
     """Items that may be written alike, and the counters that count them; sorts that they may be of as well, each with one more
     counter, its first."""

@@ -30,8 +30,8 @@ MAX_STEPS: Final = 200_000  # members behind remainders, a second or less
 _CLAUSES_OF_STEP: Final = 8  # open clauses that take as long as a step without any
 _CLAUSE_BYTES: Final = 72  # of a clause in a remainder, beside objects
 _FREE: Bounds = (0, None)
-_FEW_STEPS: Final = 10_000  # the same where the number of members is bounded, times the sorts
 _FEW_REMAINDERS: Final = 64  # that are told apart rather than counted side by side, as the least they take is found exactly
+_FEW_STEPS: Final = 10_000  # the same where the number of members is bounded, times the sorts
 
 
 class Remainder(NamedTuple):
