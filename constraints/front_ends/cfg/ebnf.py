@@ -226,9 +226,10 @@ class EbnfLowering(RuleLowering):
         negated = inner.startswith("^")
         items = self._w3c_members(token) if self.notation == "w3c" else self._characters(token, 1 + negated)
         ranges: set[tuple[int, int]] = set()
-        index = 0
+        index, count = 0, 0
         while index < len(items):
-            if index % LOOK_EVERY == 0:
+            count += 1
+            if count % LOOK_EVERY == 0:
                 look()
             low, _ = items[index]
             high = low

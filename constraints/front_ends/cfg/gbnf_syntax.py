@@ -182,9 +182,10 @@ def class_ranges(text: str, token: Token) -> Ranges:
     negated = text[index] == "^"
     index += negated
     ranges: set[tuple[int, int]] = set()
+    count = 0
     while index < end:
-        start = index
-        if (index - end) % LOOK_EVERY == 0:
+        start, count = index, count + 1
+        if count % LOOK_EVERY == 0:
             look()
         low, index = _character(text, index)
         high = low
