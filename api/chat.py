@@ -22,32 +22,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose
-from .constraints import Constraint, JsonSchema, Tools, ToolStyle, parse_output
+from .constraints import Constraint, Tools, ToolStyle, parse_output
+from .constraints.front_ends.tags.call_or_text import CallOrText
 from .constraints.front_ends.tags.events import ParsedReply
-from .constraints.grammar.expression import Grammar, Node
-from .constraints.grammar.source import Limits
 from .conversation import Message, answered_tools, read_messages
 from .errors import UsageError
 from .outputs import GenerationIncomplete, GenerationOutput
 from .tools import Tool, ToolCall, ToolLike, calls_of, read_call, unique_tools
 
-CHARACTERS = [(0, 0x10FFFF)]
-BEFORE_BRACE, AFTER_BRACE = (0, ord("{") - 1), (ord("{") + 1, 0x10FFFF)
-
 # How the embedded model writes one call: the whole reply is this JSON object. Text does not begin with a brace.
 ONE_OBJECT = ToolStyle(call='{"name":"{name}","arguments":{arguments}}', leading="{")
-
-
-@dataclass(frozen=True, slots=True)
-class CallOrText:
-    """A front end: a call that satisfies a schema, or any text that does not begin with "{"."""
-
-    calls: JsonSchema
-
-    def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        first = grammar.chars([BEFORE_BRACE, AFTER_BRACE])
-        text = grammar.optional(grammar.seq(first, grammar.repeat(grammar.chars(CHARACTERS))))
-        return grammar.alt(self.calls.lower(grammar, limits), text)
 
 
 @dataclass(frozen=True, kw_only=True)

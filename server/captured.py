@@ -6,11 +6,11 @@ from typing import Any
 
 from ..constraints import Compiler, ConstraintError, Reasoning, Source, Tools
 from ..constraints.capturing.capture import captures, captures_by_name, names_captures
+from ..constraints.front_ends.tags.answer import Answer
 from ..constraints.runtime.front_end import FrontEnd
 from ..constraints.runtime.healed import HealedConstraint
 from ..engine.requests.output import RequestOutput
 from ..planning import Plan
-from .reasoning import Answer
 from .service import Service
 
 

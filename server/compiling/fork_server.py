@@ -35,11 +35,14 @@ from ...constraints import (
     JsonSchema,
     Lark,
     Limits,
+    Reasoning,
     Regex,
     Source,
     Tools,
     Vocabulary,
 )
+from ...constraints.front_ends.tags.answer import Answer
+from ...constraints.front_ends.tags.call_or_text import CallOrText
 from ...constraints.runtime.loading import Handover, handed_over
 from ...plugins import load_installed, load_plugins
 
@@ -70,6 +73,8 @@ _FAMILIAR: tuple[Source, ...] = (  # of every kind: what is loaded and done at t
     Ebnf('root ::= "a" part\npart ::= [a-z]+'),
     Lark('start: "a" WORD "b"?\nWORD: /[a-z]+/'),
     Tools([{"name": "f", "parameters": _OBJECT}], style="hermes", answer=JsonSchema(_OBJECT)),
+    Reasoning(Answer(None), max_tokens=20, optional=True),
+    CallOrText(JsonSchema(_OBJECT)),
 )
 _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 

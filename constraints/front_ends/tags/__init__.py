@@ -11,6 +11,8 @@ styles       how models write tool calls, as a table
 tools        the source `Tools`
 arguments    single arguments by their schema, in other notations than JSON
 reasoning    the source `Reasoning`; `budget` ends it in time
+answer       what follows reasoning that may be left out
+call_or_text one JSON object that is a call, or text
 events       what a parser tells
 parsing      the parser, which is the automaton itself
 """

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from maskwright.chat import plan_turn
 from maskwright.constraints import (
     Compiler,
     ConstraintError,
@@ -34,6 +35,7 @@ from maskwright.server.compiling import fork_server, processes
 from maskwright.server.compiling.lanes import Lanes
 from maskwright.server.compiling.processes import SLOW_NICENESS, processor_seconds
 from maskwright.server.errors import ApiError
+from maskwright.server.reasoning import reasoned
 
 from ..slow_sources import ENDLESS, slow_gbnf
 
@@ -144,6 +146,20 @@ def test_what_processes_begin_with_compiles() -> None:
     """An error there would be silent, and each new process would be slow at its first source."""
     compiler = Compiler(VOCABULARY)
     assert [type(fork_server._compiled(compiler, source)) for source in fork_server._FAMILIAR] == [Handover] * len(fork_server._FAMILIAR)
+
+
+def test_what_is_asked_for_brings_no_model_with_it() -> None:
+    """Each new process would import it again, for its first source of such a kind."""
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    choices = [
+        plan_turn("text", tools, choice, options, style).choice.source
+        for choice in ("auto", "required", "f")
+        for options in ({}, {"regex": "a"})
+        for style in (None, "hermes")
+    ]
+    asked = pickle.dumps([*choices, *(reasoned(source, is_open, 20) for source in (None, *choices) for is_open in (False, True))])
+    reading = "import pickle, sys, maskwright.server.compiling.fork_server; pickle.load(sys.stdin.buffer); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", reading], input=asked, check=False).returncode == 0
 
 
 @on_linux
