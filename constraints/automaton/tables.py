@@ -72,7 +72,7 @@ class Counters(Record, size=48):
     visited: int
     search_limit: int
     requests: int
-    item_gap: int  # the greatest `gap` of any node: items that must be new are charged so much, if they are among the first `different`
+    item_gap: int  # the greatest `gap` of any node, for items that are among the first `different`
     different: int  # keys or items for which surcharges suffice, see new_texts.py
     searched: int
     wanted: int  # 1 + the body class that a mask was made in without tables, or NO_CLASS

@@ -92,7 +92,7 @@ def begin_items(m: Tables, i: NodeId, seen: NDArray[np.uint8], found: NDArray[np
 
 @entry
 def nests_items(arena_address: int, start: int, end: int) -> bool:
-    """Whether items that must be new hold others."""
+    """Whether items that must be new hold arrays of such items. (Of a tuple what follows a comma holds the further items, too.)"""
     m = tables_at(arena_address)
     seen, found, count = np.zeros(end, np.uint8), np.empty(end, np.int32), 0
     for number in range(start, end):
@@ -100,7 +100,7 @@ def nests_items(arena_address: int, start: int, end: int) -> bool:
     count = follow_reached(m, seen, found, count, False)
     for k in range(count):
         node = wide(found[k])
-        if m.nodes[node].kind == Kind.CLASS and m.nodes[node].c == Event.ITEM_CLOSE:
+        if m.nodes[node].kind == Kind.CLASS and m.nodes[node].c == Event.ARRAY_OPEN:
             return True
     return False
 

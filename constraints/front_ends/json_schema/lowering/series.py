@@ -10,11 +10,12 @@ that is two per stage, however many subsets of the stages may occur.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ....base.errors import ConstraintLimit
+from ....base.kinds import NO_BOUND
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
 from ....grammar.stopwatch import hold
@@ -64,6 +65,10 @@ class Sort(NamedTuple):
     is_certain: bool = True
     spare: Node = FAIL
     watched: tuple[tuple[int, Node], ...] = ()
+
+
+Steps = list[tuple[Sort, Remainder]]  # members that may come next, each with what is wanted behind it
+Lasting = list[tuple[tuple[Sort, ...], Remainder]]  # those of which one is left for certain, likewise
 
 
 class Stage(NamedTuple):
@@ -142,11 +147,18 @@ class Series:
             return self._free_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
-        for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
-            behind, places = places, {}
-            for remainder in remainders:
+        certain = {remainder for remainder in places if remainder in self._certain or self._covers.get(remainder) is not None}
+        for number in range(len(self.stages) - 1, -1, -1):
+            stage, behind, places = self.stages[number], places, {}
+            certain.update(remainder for remainder, place in behind.items() if place.may_end)
+            behind_certain, certain = certain, set()
+            for remainder in reached[number]:
                 self.check()
-                options = [self._then(sort.node, behind[after].later) for sort, after in self._stage_steps(stage, remainder)]
+                steps = self._stage_steps(stage, remainder)
+                if self.counts and (lasting := self._lasting_in(behind_certain, remainder, steps, number)):
+                    certain.add(remainder)
+                    steps = self._told(steps, lasting)
+                options = [self._then(sort.node, behind[after].later) for sort, after in steps]
                 may_end = stage.may_end and self._is_met(remainder)
                 skipped = self._skipped(stage, remainder)
                 if skipped is not None:
@@ -210,7 +222,7 @@ class Series:
             self._held += num_bytes
         return known
 
-    def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+    def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> Steps:
         """The members that may come next, each with what is wanted behind it."""
         self.check()
         possible = [sort for sort in sorts if sort.node != FAIL]
@@ -220,7 +232,7 @@ class Series:
         steps = ((sort, self._after(remainder, (TOTAL, *sort.effect.counts_in), sort.effect)) for sort in possible)
         return [(sort, after) for sort, after in steps if after is not None]
 
-    def _stage_steps(self, stage: Stage, remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+    def _stage_steps(self, stage: Stage, remainder: Remainder) -> Steps:
         return self._steps(stage.plain if stage.plain and self._is_settled(remainder) else stage.sorts, remainder)
 
     def _skipped(self, stage: Stage, remainder: Remainder) -> Remainder | None:
@@ -441,7 +453,7 @@ class Series:
     def _loop(self, start: Remainder) -> None:
         """A node for a remainder and those behind it: a rule for each that is no bag."""
         grammar, loops = self.grammar, self._loops
-        steps: dict[Remainder, list[tuple[Sort, Remainder]]] = {}
+        steps: dict[Remainder, Steps] = {}
         pending = [start]
         while pending:
             self.check()
@@ -454,33 +466,32 @@ class Series:
             steps[remainder] = self._steps(self._sorts_at(remainder), remainder)
             self._check(len(loops) + len(steps))
             pending += (after for _, after in steps[remainder])
-        alive = self._productive(steps, [each for each, node in loops.items() if node != FAIL], lambda sort: True)
-        self._certain |= self._productive(steps, self._certain, lambda sort: sort.is_certain)
+        alive = self._productive(steps, [each for each, node in loops.items() if node != FAIL])
+        lasting = {remainder: self._lasting(remainder, behind) for remainder, behind in steps.items()}
+        self._certain |= self._productive(lasting, self._certain)
         rules = {remainder: grammar.rule("members") for remainder in steps if remainder in alive}
         loops |= {remainder: grammar.call(rules[remainder]) if remainder in rules else FAIL for remainder in steps}
         for remainder, rule in rules.items():
             options = self._options(remainder, steps[remainder], lambda sort, to: grammar.seq(self._further(sort.node), loops[to]))
             grammar.define(rule, grammar.alt(EMPTY if self._is_met(remainder) else FAIL, *options))
 
-    def _options(
-        self, remainder: Remainder, steps: list[tuple[Sort, Remainder]], written: Callable[[Sort, Remainder], Node]
-    ) -> list[Node]:
+    def _options(self, remainder: Remainder, steps: Steps, written: Callable[[Sort, Remainder], Node]) -> list[Node]:
         """The members that may come next, with all behind them; told apart by whether one can be had for certain."""
         if remainder not in self._certain:
             return [written(sort, after) for sort, after in steps]
+        if self.counts:
+            lasting = self._lasting_in(self._certain, remainder, steps)
+            return [written(sort, after) for sort, after in (self._told(steps, lasting) if lasting else steps)]
         told = ((sort if sort.is_certain else sort._replace(node=sort.spare), after) for sort, after in steps)
         options = ((written(sort, after), after) for sort, after in told)
         return [node if after in self._certain else self.grammar.spare(node) for node, after in options if node != FAIL]
 
-    def _productive(
-        self, steps: dict[Remainder, list[tuple[Sort, Remainder]]], known: Iterable[Remainder], is_taken: Callable[[Sort], bool]
-    ) -> set[Remainder]:
-        """The remainders from which sorts of some kind lead to where all is met, or to one of those known."""
+    def _productive(self, steps: Mapping[Remainder, Steps | Lasting], known: Iterable[Remainder]) -> set[Remainder]:
+        """The remainders from which some of the steps lead to where all is met, or to one of those known."""
         before: dict[Remainder, list[Remainder]] = {}
         for remainder, behind in steps.items():
-            for sort, after in behind:
-                if is_taken(sort):
-                    before.setdefault(after, []).append(remainder)
+            for _, after in behind:
+                before.setdefault(after, []).append(remainder)
         pending = [*(each for each in steps if self._is_met(each)), *known]
         found = set(pending)
         while pending:
@@ -488,6 +499,54 @@ class Series:
             found.update(fresh)
             pending += dict.fromkeys(fresh)
         return found
+
+    # -- what is left ---------------------------------------------------------------------------------------------------
+
+    def _lasting(self, remainder: Remainder, steps: Steps, before: int = NO_BOUND) -> Lasting:
+        """What may come next for certain: a member of one of some sorts is left, each of which leads to the same remainder. Where
+        items must differ, those of few texts are left if there are more of them than have come. before: no more items have."""
+        out = [((sort,), after) for sort, after in steps if sort.is_certain and self._is_left(sort, remainder, before)]
+        if not self.counts:
+            return out
+        told = {after for _, after in out}
+        for after in dict.fromkeys(after for _, after in steps if after not in told):
+            for i, (wanted, _) in enumerate(remainder.bounds):
+                sorts = tuple(sort for sort, to in steps if to == after and (i == TOTAL or i in sort.effect.counts_in))
+                come = min(self.conditions[i][0] - wanted, before)
+                if wanted > 0 and sum(self.counts.get(sort.node, NO_BOUND) for sort in sorts) > come:
+                    out.append((sorts, after))
+                    break
+        return out
+
+    def _lasting_in(self, certain: Container[Remainder], remainder: Remainder, steps: Steps, before: int = NO_BOUND) -> Lasting:
+        """`_lasting`, as far as it leads to remainders that are certain."""
+        return [(sorts, after) for sorts, after in self._lasting(remainder, steps, before) if after in certain]
+
+    def _is_left(self, sort: Sort, remainder: Remainder, before: int) -> bool:
+        """Whether fewer members of a sort have come than there are. A counter that is not done has counted all that have."""
+        count = self.counts.get(sort.node)
+        if count is None:
+            return True
+        for i in (TOTAL, *sort.effect.counts_in):
+            (low, high), (wanted, allowed) = self.conditions[i], remainder.bounds[i]
+            if wanted > 0:
+                before = min(before, low - wanted)
+            elif high is not None and allowed is not None:
+                before = min(before, high - allowed)
+        return before < count
+
+    def _told(self, steps: Steps, lasting: Lasting) -> Steps:
+        """The members that may come next where some do for certain (`_lasting`), so that no others are counted on."""
+        told = [(self._one_of(sorts), after) for sorts, after in lasting]
+        joined = {(sort.node, after) for sorts, after in lasting for sort in sorts}
+        spare = [(sort, after) for sort, after in steps if (sort.node, after) not in joined]
+        if spare or any(len(sorts) > 1 for sorts, _ in lasting):
+            self.grammar.mixed_arrays = True  # so that behind a comma it is looked for what is left
+        return [*told, *((sort._replace(node=self.grammar.spare(sort.node)), after) for sort, after in spare)]
+
+    def _one_of(self, sorts: tuple[Sort, ...]) -> Sort:
+        """Some sorts as one, whose dearest member may be the only one left."""
+        return sorts[0] if len(sorts) == 1 else sorts[0]._replace(node=self.grammar.scarce(*(sort.node for sort in sorts)))
 
     def _merged(self, sorts: list[Sort]) -> list[Sort]:
         """The sorts with one for each effect, and how many members of it exist in all."""
