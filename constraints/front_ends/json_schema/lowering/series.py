@@ -68,7 +68,6 @@ class Sort(NamedTuple):
 
 
 Steps = list[tuple[Sort, Remainder]]  # members that may come next, each with what is wanted behind it
-Lasting = list[tuple[tuple[Sort, ...], Remainder]]  # those of which one is left for certain, likewise
 
 
 class Stage(NamedTuple):
@@ -151,20 +150,24 @@ class Series:
         for number in range(len(self.stages) - 1, -1, -1):
             stage, behind, places = self.stages[number], places, {}
             certain.update(remainder for remainder, place in behind.items() if place.may_end)
-            behind_certain, certain = certain, set()
+            certain_behind, certain = certain, set()
             for remainder in reached[number]:
                 self.check()
                 steps = self._stage_steps(stage, remainder)
-                if self.counts and (lasting := self._lasting_in(behind_certain, remainder, steps, number)):
+                lasting = self._lasting_in(certain_behind, remainder, steps, number) if self.counts else []
+                if lasting:
                     certain.add(remainder)
-                    steps = self._told(steps, lasting)
-                options = [self._then(sort.node, behind[after].later) for sort, after in steps]
+                rests = {after: behind[after].later for _, after in steps}
+                options = self._told(steps, lasting, rests, is_further=False)
                 may_end = stage.may_end and self._is_met(remainder)
                 skipped = self._skipped(stage, remainder)
                 if skipped is not None:
                     options.append(behind[skipped].following)
                     may_end |= behind[skipped].may_end
                 places[remainder] = self._place(self.grammar.alt(*options), may_end)
+                if self.marked is not None:  # each item behind a comma of its own, so that it is known what the item may cost
+                    further = self._told(steps, lasting, rests, is_further=True)
+                    places[remainder] = places[remainder]._replace(later=self.grammar.alt(self.end if may_end else FAIL, *further))
         return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
 
     def _free_node(self, start: Remainder) -> Node:
@@ -281,7 +284,7 @@ class Series:
         """The members that may come first, each with all behind it."""
         steps = self._steps(self._sorts_at(remainder), remainder)
         self._any_order(remainder)  # finds out what can be had for certain
-        return self._options(remainder, steps, lambda sort, after: self._then(sort.node, self._rest(after)))
+        return self._options(remainder, steps, {after: self._rest(after) for _, after in steps}, is_further=False)
 
     def _firsts_of_bag(self, remainder: Remainder) -> list[Node]:
         """The members that may come first, where a bag is left behind each."""
@@ -466,32 +469,39 @@ class Series:
             steps[remainder] = self._steps(self._sorts_at(remainder), remainder)
             self._check(len(loops) + len(steps))
             pending += (after for _, after in steps[remainder])
-        alive = self._productive(steps, [each for each, node in loops.items() if node != FAIL])
-        lasting = {remainder: self._lasting(remainder, behind) for remainder, behind in steps.items()}
-        self._certain |= self._productive(lasting, self._certain)
+        alive = self._productive(steps, [each for each, node in loops.items() if node != FAIL], lambda sort: True)
+        if self.counts:
+            self._certain |= self._with_few(steps)
+        else:
+            self._certain |= self._productive(steps, self._certain, lambda sort: sort.is_certain)
         rules = {remainder: grammar.rule("members") for remainder in steps if remainder in alive}
         loops |= {remainder: grammar.call(rules[remainder]) if remainder in rules else FAIL for remainder in steps}
         for remainder, rule in rules.items():
-            options = self._options(remainder, steps[remainder], lambda sort, to: grammar.seq(self._further(sort.node), loops[to]))
+            options = self._options(remainder, steps[remainder], loops, is_further=True)
             grammar.define(rule, grammar.alt(EMPTY if self._is_met(remainder) else FAIL, *options))
 
-    def _options(self, remainder: Remainder, steps: Steps, written: Callable[[Sort, Remainder], Node]) -> list[Node]:
-        """The members that may come next, with all behind them; told apart by whether one can be had for certain."""
-        if remainder not in self._certain:
-            return [written(sort, after) for sort, after in steps]
-        if self.counts:
-            lasting = self._lasting_in(self._certain, remainder, steps)
-            return [written(sort, after) for sort, after in (self._told(steps, lasting) if lasting else steps)]
+    def _options(self, remainder: Remainder, steps: Steps, rests: Mapping[Remainder, Node], *, is_further: bool) -> list[Node]:
+        """The members that may come next, with all behind them (`rests`), and behind a separator if `is_further`; told apart by
+        whether one can be had for certain."""
+        if remainder not in self._certain or self.counts:
+            lasting = self._lasting_in(self._certain, remainder, steps) if remainder in self._certain else []
+            return self._told(steps, lasting, rests, is_further=is_further)
         told = ((sort if sort.is_certain else sort._replace(node=sort.spare), after) for sort, after in steps)
-        options = ((written(sort, after), after) for sort, after in told)
+        options = ((self._option(sort.node, rests[after], is_further=is_further), after) for sort, after in told)
         return [node if after in self._certain else self.grammar.spare(node) for node, after in options if node != FAIL]
 
-    def _productive(self, steps: Mapping[Remainder, Steps | Lasting], known: Iterable[Remainder]) -> set[Remainder]:
-        """The remainders from which some of the steps lead to where all is met, or to one of those known."""
+    def _option(self, member: Node, rest: Node, *, is_further: bool) -> Node:
+        return self.grammar.seq(self._further(member), rest) if is_further else self._then(member, rest)
+
+    def _productive(
+        self, steps: dict[Remainder, Steps], known: Iterable[Remainder], is_taken: Callable[[Sort], bool]
+    ) -> set[Remainder]:
+        """The remainders from which sorts of some kind lead to where all is met, or to one of those known."""
         before: dict[Remainder, list[Remainder]] = {}
         for remainder, behind in steps.items():
-            for _, after in behind:
-                before.setdefault(after, []).append(remainder)
+            for sort, after in behind:
+                if is_taken(sort):
+                    before.setdefault(after, []).append(remainder)
         pending = [*(each for each in steps if self._is_met(each)), *known]
         found = set(pending)
         while pending:
@@ -500,30 +510,37 @@ class Series:
             pending += dict.fromkeys(fresh)
         return found
 
-    # -- what is left ---------------------------------------------------------------------------------------------------
+    # -- items of few texts -------------------------------------------------------------------------------------------
 
-    def _lasting(self, remainder: Remainder, steps: Steps, before: int = NO_BOUND) -> Lasting:
-        """What may come next for certain: a member of one of some sorts is left, each of which leads to the same remainder. Where
-        items must differ, those of few texts are left if there are more of them than have come. before: no more items have."""
-        out = [((sort,), after) for sort, after in steps if sort.is_certain and self._is_left(sort, remainder, before)]
-        if not self.counts:
-            return out
-        told = {after for _, after in out}
-        for after in dict.fromkeys(after for _, after in steps if after not in told):
-            for i, (wanted, _) in enumerate(remainder.bounds):
-                sorts = tuple(sort for sort, to in steps if to == after and (i == TOTAL or i in sort.effect.counts_in))
-                come = min(self.conditions[i][0] - wanted, before)
-                if wanted > 0 and sum(self.counts.get(sort.node, NO_BOUND) for sort in sorts) > come:
-                    out.append((sorts, after))
-                    break
+    def _with_few(self, steps: dict[Remainder, Steps]) -> set[Remainder]:
+        """The remainders from which what is left for certain leads to where all is met, or to one that is known to be such."""
+        found = {*self._certain, *filter(self._is_met, steps)}
+        size = -1
+        while len(found) > size:
+            size = len(found)
+            for remainder, behind in steps.items():
+                if remainder not in found and self._lasting_in(found, remainder, behind):
+                    found.add(remainder)
+        return found
+
+    def _lasting_in(self, certain: Container[Remainder], remainder: Remainder, steps: Steps, before: int = NO_BOUND) -> list[Steps]:
+        """What may come next for certain, and leads to what is `certain`: of each of these lists one item is left. Items of few
+        texts are left if there are more of them than have come; no more than `before` items have."""
+        self.check()
+        steps = [(sort, after) for sort, after in steps if after in certain]
+        single = [(sort, after) for sort, after in steps if self._is_left(sort, remainder, before)]
+        out, told = [[each] for each in single], {sort.node for sort, _ in single}
+        for i, (wanted, _) in enumerate(remainder.bounds):
+            one_of = [(sort, after) for sort, after in steps if i == TOTAL or i in sort.effect.counts_in]
+            come = min(self.conditions[i][0] - wanted, before)
+            number = sum([self.counts.get(sort.node, NO_BOUND) for sort, _ in one_of])
+            if wanted > 0 and number > come and told.isdisjoint([sort.node for sort, _ in one_of]):
+                out.append(one_of)
+                told.update(sort.node for sort, _ in one_of)
         return out
 
-    def _lasting_in(self, certain: Container[Remainder], remainder: Remainder, steps: Steps, before: int = NO_BOUND) -> Lasting:
-        """`_lasting`, as far as it leads to remainders that are certain."""
-        return [(sorts, after) for sorts, after in self._lasting(remainder, steps, before) if after in certain]
-
     def _is_left(self, sort: Sort, remainder: Remainder, before: int) -> bool:
-        """Whether fewer members of a sort have come than there are. A counter that is not done has counted all that have."""
+        """Whether fewer items of a sort have come than there are. A counter that is not done has counted all that have."""
         count = self.counts.get(sort.node)
         if count is None:
             return True
@@ -535,18 +552,23 @@ class Series:
                 before = min(before, high - allowed)
         return before < count
 
-    def _told(self, steps: Steps, lasting: Lasting) -> Steps:
-        """The members that may come next where some do for certain (`_lasting`), so that no others are counted on."""
-        told = [(self._one_of(sorts), after) for sorts, after in lasting]
-        joined = {(sort.node, after) for sorts, after in lasting for sort in sorts}
-        spare = [(sort, after) for sort, after in steps if (sort.node, after) not in joined]
-        if spare or any(len(sorts) > 1 for sorts, _ in lasting):
-            self.grammar.mixed_arrays = True  # so that behind a comma it is looked for what is left
-        return [*told, *((sort._replace(node=self.grammar.spare(sort.node)), after) for sort, after in spare)]
-
-    def _one_of(self, sorts: tuple[Sort, ...]) -> Sort:
-        """Some sorts as one, whose dearest member may be the only one left."""
-        return sorts[0] if len(sorts) == 1 else sorts[0]._replace(node=self.grammar.scarce(*(sort.node for sort in sorts)))
+    def _told(self, steps: Steps, lasting: list[Steps], rests: Mapping[Remainder, Node], *, is_further: bool) -> list[Node]:
+        """The members that may come next, each with what is behind it. Where some do for certain (`_lasting_in`) none of the others
+        is counted on, and of those of which one is left it may be the dearest."""
+        grammar = self.grammar
+        if not lasting:
+            return [self._option(sort.node, rests[after], is_further=is_further) for sort, after in steps]
+        certain = {sort.node for one_of in lasting for sort, _ in one_of}
+        spare = [(sort, after) for sort, after in steps if sort.node not in certain]
+        grammar.mixed_arrays |= bool(spare) or len(lasting) < len(certain)  # so that behind a comma it is looked for what is left
+        options = [self._option(grammar.spare(sort.node), rests[after], is_further=is_further) for sort, after in spare]
+        for one_of in lasting:
+            if len(one_of) == 1:
+                options.append(self._option(one_of[0][0].node, rests[one_of[0][1]], is_further=is_further))
+            else:
+                node = grammar.scarce(*(self._then(sort.node, rests[after]) for sort, after in one_of))
+                options.append(self._separated(node) if is_further else node)
+        return options
 
     def _merged(self, sorts: list[Sort]) -> list[Sort]:
         """The sorts with one for each effect, and how many members of it exist in all."""
