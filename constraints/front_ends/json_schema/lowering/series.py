@@ -164,10 +164,12 @@ class Series:
                 if skipped is not None:
                     options.append(behind[skipped].following)
                     may_end |= behind[skipped].may_end
-                places[remainder] = self._place(self.grammar.alt(*options), may_end)
-                if self.marked is not None:  # each item behind a comma of its own, so that it is known what the item may cost
+                following = self.grammar.alt(*options)
+                if self.marked is None:
+                    places[remainder] = self._place(following, may_end)
+                else:  # each item behind a comma of its own, so that it is known what the item may cost
                     further = self._told(steps, lasting, rests, is_further=True)
-                    places[remainder] = places[remainder]._replace(later=self.grammar.alt(self.end if may_end else FAIL, *further))
+                    places[remainder] = Place(self.grammar.alt(self.end if may_end else FAIL, *further), following, may_end)
         return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
 
     def _free_node(self, start: Remainder) -> Node:
@@ -515,12 +517,9 @@ class Series:
     def _with_few(self, steps: dict[Remainder, Steps]) -> set[Remainder]:
         """The remainders from which what is left for certain leads to where all is met, or to one that is known to be such."""
         found = {*self._certain, *filter(self._is_met, steps)}
-        size = -1
-        while len(found) > size:
-            size = len(found)
-            for remainder, behind in steps.items():
-                if remainder not in found and self._lasting_in(found, remainder, behind):
-                    found.add(remainder)
+        for remainder in sorted(steps, key=_wanted):  # behind each member no more is wanted than before it
+            if remainder not in found and self._lasting_in(found, remainder, steps[remainder]):
+                found.add(remainder)
         return found
 
     def _lasting_in(self, certain: Container[Remainder], remainder: Remainder, steps: Steps, before: int = NO_BOUND) -> list[Steps]:
@@ -602,6 +601,10 @@ def _too_many(what: str, most: int) -> ConstraintLimit:
     return ConstraintLimit(
         what, limit="counts", value=most, instead="smaller bounds, or fewer keywords that count the same items or members"
     )
+
+
+def _wanted(remainder: Remainder) -> int:
+    return sum([low for low, _ in remainder.bounds])
 
 
 def _least(a: int | None, b: int | None) -> int | None:
