@@ -72,7 +72,7 @@ class Counters(Record, size=48):
     visited: int
     search_limit: int
     requests: int
-    item_gap: int  # tokens that an item which must be new may cost beyond its cheapest text, if it is one of the first `different`
+    item_gap: int  # the greatest `gap` of any node, for items that are among the first `different`
     different: int  # keys or items for which surcharges suffice, see new_texts.py
     searched: int
     wanted: int  # 1 + the body class that a mask was made in without tables, or NO_CLASS
@@ -95,7 +95,7 @@ class Counters(Record, size=48):
     marked_candidates: int
     marked_inner: int
     free_items: int  # 1 when every further item of a unique array may be any string but finitely many
-    mixed: int  # 1 when arrays whose items must differ may stand in the same place as other arrays
+    mixed: int  # 1 when arrays whose items must differ may stand in the same place as other arrays, or inside one another
     has_unique: int  # 1 when there are arrays whose items must differ
     calls: int  # 1 when rules are called, so that stacks may grow
     parts: int  # of unions that were looked at
@@ -129,6 +129,7 @@ class NodeRecord(Record, size=16):
     copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
     first_candidate: NodeId  # of a WORD: the first of those one symbol longer that are marked, see duplicate_candidates.py
     next_candidate: NodeId  # the next one beside it
+    gap: int = instead_of("first_candidate")  # of a CLASS behind an item that must be new: the surcharge of the next one
     first_taken: NodeId = instead_of("first_candidate")  # of a WALK: the first TAKEN node that it may begin with, FAIL if unknown
     next_taken: NodeId = instead_of("next_candidate")  # of a TAKEN node: the next one that its WALK may begin with
 

@@ -24,7 +24,7 @@ class Budgets:
     def too_far(self, state: StateId, held: RegisterId, budget: int) -> NDArray[np.uint32]:
         """The mask of unsettled tokens after which the budget does not suffice."""
         unsettled = self._automaton.unsettled_tokens(state, held)
-        far = (token.token_id for token in unsettled if self._distances.of(token.state, token.held) >= budget)
+        far = (token.token_id for token in unsettled if self._distances.of(token.state, token.held, budget) >= budget)
         return self._automaton.shared_vocabulary.row_of(far)
 
     def within(self, state: StateId, held: RegisterId, budget: int) -> NDArray[np.uint32]:
@@ -41,8 +41,8 @@ class Budgets:
             more = extra[alive]
             needed += more
             for token in unsettled:
-                needed[np.searchsorted(alive, token.position)] = distances.of(token.state, token.held)
+                needed[np.searchsorted(alive, token.position)] = distances.of(token.state, token.held, budget)
             for k in np.flatnonzero((more == int(ExtraCost.ONE_MORE)) & (needed == budget)).tolist():  # one too many, perhaps
-                needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
+                needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])), budget)
         row = automaton.shared_vocabulary.mask_of(order[alive[needed < budget]])
         return row | automaton.shared_vocabulary.eos_row if automaton.is_accepting(state) else row

@@ -13,7 +13,8 @@ without candidates holds after all.
 
 Behind the end of an item a mask asks for dozens of registers, one for each text that the item may have, and of few states. Most
 of these searches end with one token that leads away from all candidates. So of each state the tokens with the least cost behind
-them are found once, and for a register it is only asked whether one of them leads away from its candidates.
+them are found once, and for a register it is only asked whether one of them leads away from its candidates. And a mask asks of
+a token only whether its number is below a budget, so searches end there: two tokens from the end none looks farther than one.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Distances:
         self._automaton = automaton
         self._known: dict[StateId, int] = {}
         self._among_candidates: dict[Configuration, int] = {}
+        self._not_below: dict[Configuration, int] = {}  # a search that was ended there found nothing
         self._met: dict[Configuration, Onward] = {}
         self._nearest: dict[StateId, Nearest] = {}
         self._followed: dict[StateId, tuple[NDArray[np.intp], int]] = {}
@@ -79,13 +81,14 @@ class Distances:
         (_, self._nodes_left), *known = found.tolist()
         self._known = dict(known)
 
-    def of(self, state: StateId, held: RegisterId = NO_REGISTER) -> int:
-        """Tokens that suffice from `state`, with the register `held` when it matters.
+    def of(self, state: StateId, held: RegisterId = NO_REGISTER, below: int = INFINITE) -> int:
+        """Tokens that suffice from `state`, with the register `held` when it matters; where that is not less than `below`, any
+        number that is not.
 
         Exact where the automaton is regular and the search stays within its limit.
         """
         if held:
-            return self._with_memory(state, held)
+            return self._with_memory(state, held, below)
         bound = self._automaton.cost(state)
         if bound <= 1 or not self._automaton.is_regular:
             return bound
@@ -113,22 +116,30 @@ class Distances:
             self._ceilings[state] = int(costs[costs < INFINITE].max(initial=0))
         return self._ceilings[state]
 
-    def _with_memory(self, state: StateId, held: RegisterId) -> int:
+    def _with_memory(self, state: StateId, held: RegisterId, below: int) -> int:
         extra = self._automaton.extra_cost(state, held)
         if extra == ExtraCost.EXPECTS_KEY:
-            return self._with_key(state, held)
-        if extra != ExtraCost.SEARCH and extra != ExtraCost.ONE_MORE:
-            return self._automaton.cost(state) + extra
-        if (state, held) not in self._among_candidates:
-            if extra == ExtraCost.SEARCH:
-                found = self._search_way_out(state, held, INFINITE)
-            else:
-                cost = self._automaton.cost(state)
-                found = max(cost, self._search_way_out(state, held, cost + ExtraCost.ONE_MORE))
-            self._among_candidates[state, held] = found
-        return self._among_candidates[state, held]
+            return self._with_key(state, held, below)
+        cost = self._automaton.cost(state)
+        if extra == ExtraCost.SEARCH:
+            return self._among(state, held, 0, INFINITE, below)
+        return self._among(state, held, cost, cost + ExtraCost.ONE_MORE, below) if extra == ExtraCost.ONE_MORE else cost + extra
 
-    def _with_key(self, state: StateId, held: RegisterId) -> int:
+    def _among(self, state: StateId, held: RegisterId, least: int, best: int, below: int) -> int:
+        """What a search among candidates finds, between two numbers; remembered, unless it was ended at `below`."""
+        known = self._among_candidates.get((state, held))
+        if known is not None:
+            return known
+        if max(least, self._not_below.get((state, held), 0)) >= below:
+            return below
+        found = max(least, self._search_way_out(state, held, best, below))
+        if found < below or below >= best:
+            self._among_candidates[state, held] = found
+        else:
+            self._not_below[state, held] = below
+        return found
+
+    def _with_key(self, state: StateId, held: RegisterId, below: int) -> int:
         """Tokens that suffice where a key must come next: a quote, and what suffices behind it, which is known of these keys, while
         costs are for as many as may have to differ; or fewer, where a token that goes on behind the quote makes a shorter way, as
         a search that came along here has found or is to find."""
@@ -137,16 +148,12 @@ class Distances:
         if opened == DEAD:
             return INFINITE
         found = min(1 + self.of(opened, kept), self._among_candidates.get((state, held), INFINITE))
-        if found <= cost:
-            return found
-        if (state, held) not in self._among_candidates:
-            self._among_candidates[state, held] = self._search_way_out(state, held, found)
-        return self._among_candidates[state, held]
+        return found if found <= cost else self._among(state, held, 0, found, below)
 
-    def _search_way_out(self, state: StateId, held: RegisterId, best: int) -> int:
-        """The fewest tokens that lead along candidates and then to the end, or `best` when that is less. Texts that end
-        before a key are left out: they could have stopped earlier. No state in which one more character is enough
-        counts as less than its cost, here as in `_with_memory`.
+    def _search_way_out(self, state: StateId, held: RegisterId, best: int, below: int) -> int:
+        """The fewest tokens that lead along candidates and then to the end, or `best` when that is less; where that is not less
+        than `below`, any number that is not. Texts that end before a key are left out: they could have stopped earlier. No state
+        in which one more character is enough counts as less than its cost, here as in `_with_memory`.
 
         What would suffice without candidates is enough. Inside a key the search ends with the key, unless a whole item may
         be the candidate: costs are sums over parts and count on no token that goes on into another member, and with those
@@ -157,7 +164,7 @@ class Distances:
             return found
         before: dict[Configuration, Configuration] = {}
         seen, frontier, depth, last = {(state, held)}, {(state, held): 0}, 0, (state, held)
-        while frontier and depth + 1 < best > enough:
+        while frontier and depth + 1 < min(best, below) and best > enough:
             depth += 1
             reached: dict[Configuration, int] = {}  # with the least that it counts as on the way there
             for at, floor in frontier.items():
@@ -176,6 +183,8 @@ class Distances:
                 configuration: floor for configuration, floor in reached.items() if configuration not in seen and floor < best
             }
             seen.update(frontier)
+        if best >= below:
+            return best
         self._keep_way(last, (state, held), before, best)
         return best
 

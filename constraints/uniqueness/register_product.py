@@ -309,7 +309,7 @@ def extra_cost(m: Tables, state: StateId, seen: RegisterId, epoch: int, is_inner
 
     At the beginning of an item it is the surcharge that the grammar has charged for any item (new_texts.py). But behind
     more items than that is for, or where arrays of other kinds may stand in the same place and the cheapest kind may have no item
-    left: SEARCH.
+    left, or inside one another, each with a surcharge of its own: SEARCH.
     """
     if epoch == 0:
         return 0

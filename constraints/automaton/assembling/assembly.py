@@ -53,6 +53,7 @@ from .text_counts import count_texts
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 MOST_RECURSIVE = 64  # rules in keys and items that must be new, that are searched for calls of themselves
+MOST_NESTED = 16  # arrays of items that must be new, inside one another
 _MAX_PARTS = 8  # of a sequence that is looked at
 _NODE_WORDS, _POOL_WORDS = NodeRecord.SIZE + 8, 3  # that a node, and a byte of a literal, take in tables, and beside them a while
 _FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 2048, 2048  # entries in use; doubled when half of them are taken
@@ -351,7 +352,27 @@ def _measure_ample(machine: Machine, grammar: Grammar, kinds: int, single: NDArr
         for rule in _untold_rules(machine, grammar):
             if new_texts.measure_recursion(machine.address, EMPTY + 1, count, rule, different, ends):
                 _settle_ample(machine, different, alike, ends, marked, single)
-    new_texts.measure_item_gap(machine.address, EMPTY + 1, count)
+    if Event.ITEM_CLOSE in grammar.events:
+        _measure_gaps(machine, different, alike, ends, marked, single)
+
+
+def _measure_gaps(
+    machine: Machine, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_], marked: NDArray[np.bool_],
+    single: NDArray[np.bool_],
+) -> None:
+    """Set the surcharges of items that must be new: one of all, or where some are inside others of each by itself, from the
+    innermost ones outwards. Where they hold each other that may have no end, and one of all has to do."""
+    count = alike.size
+    if reached_nodes.nests_items(machine.address, EMPTY + 1, count):
+        machine.n.mixed = 1
+        for _ in range(MOST_NESTED):
+            if not new_texts.measure_gaps(machine.address, EMPTY + 1, count, False):
+                return
+            _settle_ample(machine, different, alike, ends, marked, single)
+        gaps = machine.nodes("gap")[:count]
+        gaps[(machine.nodes("kind")[:count] == _CLASS) & (machine.nodes("c")[:count] == int(Event.ITEM_CLOSE))] = 0
+        _settle_ample(machine, different, alike, ends, marked, single)
+    new_texts.measure_gaps(machine.address, EMPTY + 1, count, True)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
 
 

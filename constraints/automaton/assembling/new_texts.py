@@ -234,6 +234,8 @@ def measure_ample(
                 follow = m.edge_next[e]
                 if m.nodes[follow].size < INFINITE:
                     worst, ample = max(worst, plus(1, m.worst[follow])), min(ample, plus(1, m.ample[follow]))
+            if ends_item(m, i):  # no text is promised for less than its surcharge
+                worst, ample = max(worst, cost), max(ample, cost)
         elif kind == Kind.LITERAL:
             worst = cost
         elif kind == Kind.SEQ:
@@ -285,7 +287,7 @@ def gap_of_cover(m: Tables, cover: NodeId) -> int:
     """The surcharge of the planned items of a COVER, where these must differ."""
     row, gap = row_of_cover(m, cover), 0
     separator = row[CoverRow.SEPARATOR]
-    if m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE:
+    if ends_item(m, NodeId(separator)):
         for sort in range(row[CoverRow.SORTS]):
             at = sort_of(row, sort)
             if at[CoverRow.TIMES] != NOT_PLANNED and m.nodes[at[CoverRow.TEXT]].size < INFINITE:
@@ -346,15 +348,31 @@ def reach_of(m: Tables, i: NodeId, rule: int, ends: NDArray[np.bool_], reach: Wo
 
 
 @entry
-def measure_item_gap(arena_address: int, start: int, end: int) -> None:
-    """Set n[ITEM_GAP], the surcharge of an item. It is the same for all items, so that it can be told from any state at
-    the beginning of one."""
+def measure_gaps(arena_address: int, start: int, end: int, is_common: bool) -> bool:
+    """Set the surcharges of items that must be new, `gap` of each CLASS before one, by what items cost now. Returns whether any
+    changed. is_common: the greatest one is that of all, so that it can be told from any state at the beginning of an item."""
     m = tables_at(arena_address)
-    gap = 0
+    gaps, most, changed = np.zeros(end, np.int32), 0, False
     for number in range(start, end):
         i = NodeId(number)
-        if m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE:
-            gap = max(gap, surcharge(m, m.edge_next[m.nodes[i].a]), 1)
+        if ends_item(m, i):
+            gaps[i] = max(gaps[i], surcharge(m, m.edge_next[m.nodes[i].a]), 1)
         elif m.nodes[i].kind == Kind.COVER:
-            gap = max(gap, gap_of_cover(m, i))
-    m.n.item_gap = gap
+            separator = wide(row_of_cover(m, i)[CoverRow.SEPARATOR])
+            gaps[separator] = max(gaps[separator], gap_of_cover(m, i))
+    for number in range(start, end):
+        most = max(most, gaps[number])
+    for number in range(start, end):
+        i = NodeId(number)
+        if ends_item(m, i):
+            gap = most if is_common else wide(gaps[i])
+            changed = changed or gap != m.nodes[i].gap
+            m.nodes[i].gap = gap
+    m.n.item_gap = most
+    return changed
+
+
+@inner
+def ends_item(m: Tables, i: NodeId) -> bool:
+    """Whether a node is the comma behind an item that must be new."""
+    return m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE

@@ -69,9 +69,40 @@ def mark_new_texts(arena_address: int, start: int, end: int, seen: NDArray[np.ui
     found, count = np.empty(seen.size, np.int32), 0
     for number in range(start, end):
         i = NodeId(number)
-        if m.nodes[i].kind == Kind.CLASS and (m.nodes[i].c == Event.KEY_OPEN or m.nodes[i].c == Event.ITEM_CLOSE):
+        if m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.KEY_OPEN:
             count = once(m.edge_next[m.nodes[i].a], seen, found, count)
+        count = begin_items(m, i, seen, found, count)
     follow_reached(m, seen, found, count, True)
+
+
+@inner
+def begin_items(m: Tables, i: NodeId, seen: NDArray[np.uint8], found: NDArray[np.int32], count: int) -> int:
+    """Append what follows the comma of items that must be new, if a node is one, or the items of a COVER with such commas; returns
+    how many there are then."""
+    if m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE:
+        return once(m.edge_next[m.nodes[i].a], seen, found, count)
+    if m.nodes[i].kind == Kind.COVER:
+        row = row_of_cover(m, i)
+        separator = row[CoverRow.SEPARATOR]
+        if m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE:
+            for sort in range(row[CoverRow.SORTS]):
+                count = once(wide(sort_of(row, sort)[CoverRow.TEXT]), seen, found, count)
+    return count
+
+
+@entry
+def nests_items(arena_address: int, start: int, end: int) -> bool:
+    """Whether items that must be new hold arrays of such items. (Of a tuple what follows a comma holds the further items, too.)"""
+    m = tables_at(arena_address)
+    seen, found, count = np.zeros(end, np.uint8), np.empty(end, np.int32), 0
+    for number in range(start, end):
+        count = begin_items(m, NodeId(number), seen, found, count)
+    count = follow_reached(m, seen, found, count, False)
+    for k in range(count):
+        node = wide(found[k])
+        if m.nodes[node].kind == Kind.CLASS and m.nodes[node].c == Event.ARRAY_OPEN:
+            return True
+    return False
 
 
 @inner

@@ -70,7 +70,7 @@ def measure_once(m: Tables, start: int, end: int, single: NDArray[np.bool_]) -> 
             elif m.nodes[i].c == Event.KEY_OPEN:
                 cost = plus(cost, surcharge(m, m.edge_next[a]))
             elif m.nodes[i].c == Event.ITEM_CLOSE:
-                cost = plus(cost, m.n.item_gap)
+                cost = plus(cost, m.nodes[i].gap)
         elif kind == Kind.LITERAL:
             size, cost = b, m.text_cost[a]
         elif kind == Kind.SEQ:

@@ -98,6 +98,24 @@ GROWING: dict[str, tuple[dict[str, Any], int]] = {  # items of which the short o
         6,
     ),
     "few members": ({"type": "array", "items": LISTED, "uniqueItems": True}, 9),
+    "different lists that contain one": (
+        {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "maxItems": 3, "contains": {"const": 1}}, 3,
+    ),
+    "different lists of digits": (
+        {"anyOf": [{"const": {}}, {"const": None}, {"type": "array", "items": {"type": "integer", "minimum": 0}, "uniqueItems": True, "minItems": 2}]},
+        9,
+    ),
+    "different lists of different lists": (_items(_items(LISTED, 2), 2), 4),
+}  # fmt: skip
+FEW_OF_A_KIND: dict[str, list[dict[str, Any]]] = {  # kinds with few values, of which some may be used up
+    "one of two is left": [
+        {"contains": {"enum": [3, "a"]}}, {"contains": {"enum": [0, {"a": 1}]}, "minContains": 2},
+        {"contains": {"enum": [None, True, 0]}, "maxContains": 2},
+    ],
+    "one is left that is longer": [
+        {"contains": {"enum": [None, 2]}, "minContains": 2}, {"contains": {"enum": ["ab", "ba", 3, {"a": 1}]}, "minContains": 2},
+        {"contains": {"enum": [3, True]}}, {"contains": {"enum": [{"a": 1}, 3]}},
+    ],
 }  # fmt: skip
 BEGUN = {  # more than the least number is there already
     "two letters": (_items(_text("^[ab]*$")), ["", *"ab", "aa", "ab", "ba", "bb"]),
@@ -165,6 +183,16 @@ def test_short_items_run_out(name: str) -> None:
     constraint = Compiler(VOCABULARY).compile(JsonSchema({**_items(item, number), "$defs": DEFINITIONS}, whitespace="compact"))
     for seed in range(4):
         assert constraint.accepts(walked(constraint, random.Random(seed), b""))
+
+
+@pytest.mark.parametrize("first", [[], [{"type": ["integer", "string"]}, True]])
+@pytest.mark.parametrize("name", FEW_OF_A_KIND)
+def test_items_of_few_values_are_not_counted_on_twice(name: str, first: list[Any]) -> None:
+    schema = {**_items(True), "allOf": FEW_OF_A_KIND[name], **({"prefixItems": first} if first else {})}
+    constraint = Compiler(VOCABULARY).compile(JsonSchema(schema, whitespace="compact"))
+    for seed in range(8):
+        for beginning in (b"[", b"[7,", b'["a",', b"[3,"):
+            assert constraint.accepts(walked(constraint, random.Random(seed), beginning))
 
 
 @pytest.mark.parametrize("order", ["declared", "any"])

@@ -31,6 +31,10 @@ NUMBERS: dict[str, tuple[Schema, int]] = {
     "names of a pattern": (
         {"type": "object", "patternProperties": {"^x$": {"enum": [1, 2]}}, "additionalProperties": False, "not": {"required": ["z"]}}, 3
     ),
+    "few names, whose orders are written out": (
+        _closed({"xb": {"type": "boolean"}}, patternProperties={"^x[ab]?$": {"const": 2}}), 4
+    ),
+    "few names with values": (_closed({}, patternProperties={"^[ab]$": {"enum": [1, None]}}), 9),
 }  # fmt: skip
 
 

@@ -10,11 +10,12 @@ that is two per stage, however many subsets of the stages may occur.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ....base.errors import ConstraintLimit
+from ....base.kinds import NO_BOUND
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
 from ....grammar.stopwatch import hold
@@ -64,6 +65,9 @@ class Sort(NamedTuple):
     is_certain: bool = True
     spare: Node = FAIL
     watched: tuple[tuple[int, Node], ...] = ()
+
+
+Steps = list[tuple[Sort, Remainder]]  # members that may come next, each with what is wanted behind it
 
 
 class Stage(NamedTuple):
@@ -142,17 +146,30 @@ class Series:
             return self._free_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
-        for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
-            behind, places = places, {}
-            for remainder in remainders:
+        certain = {remainder for remainder in places if remainder in self._certain or self._covers.get(remainder) is not None}
+        for number in range(len(self.stages) - 1, -1, -1):
+            stage, behind, places = self.stages[number], places, {}
+            certain.update(remainder for remainder, place in behind.items() if place.may_end)
+            certain_behind, certain = certain, set()
+            for remainder in reached[number]:
                 self.check()
-                options = [self._then(sort.node, behind[after].later) for sort, after in self._stage_steps(stage, remainder)]
+                steps = self._stage_steps(stage, remainder)
+                lasting = self._lasting_in(certain_behind, remainder, steps, number) if self.counts else []
+                if lasting:
+                    certain.add(remainder)
+                rests = {after: behind[after].later for _, after in steps}
+                options = self._told(steps, lasting, rests, is_further=False)
                 may_end = stage.may_end and self._is_met(remainder)
                 skipped = self._skipped(stage, remainder)
                 if skipped is not None:
                     options.append(behind[skipped].following)
                     may_end |= behind[skipped].may_end
-                places[remainder] = self._place(self.grammar.alt(*options), may_end)
+                following = self.grammar.alt(*options)
+                if self.marked is None:
+                    places[remainder] = self._place(following, may_end)
+                else:  # each item behind a comma of its own, so that it is known what the item may cost
+                    further = self._told(steps, lasting, rests, is_further=True)
+                    places[remainder] = Place(self.grammar.alt(self.end if may_end else FAIL, *further), following, may_end)
         return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
 
     def _free_node(self, start: Remainder) -> Node:
@@ -210,7 +227,7 @@ class Series:
             self._held += num_bytes
         return known
 
-    def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+    def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> Steps:
         """The members that may come next, each with what is wanted behind it."""
         self.check()
         possible = [sort for sort in sorts if sort.node != FAIL]
@@ -220,7 +237,7 @@ class Series:
         steps = ((sort, self._after(remainder, (TOTAL, *sort.effect.counts_in), sort.effect)) for sort in possible)
         return [(sort, after) for sort, after in steps if after is not None]
 
-    def _stage_steps(self, stage: Stage, remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+    def _stage_steps(self, stage: Stage, remainder: Remainder) -> Steps:
         return self._steps(stage.plain if stage.plain and self._is_settled(remainder) else stage.sorts, remainder)
 
     def _skipped(self, stage: Stage, remainder: Remainder) -> Remainder | None:
@@ -269,7 +286,7 @@ class Series:
         """The members that may come first, each with all behind it."""
         steps = self._steps(self._sorts_at(remainder), remainder)
         self._any_order(remainder)  # finds out what can be had for certain
-        return self._options(remainder, steps, lambda sort, after: self._then(sort.node, self._rest(after)))
+        return self._options(remainder, steps, {after: self._rest(after) for _, after in steps}, is_further=False)
 
     def _firsts_of_bag(self, remainder: Remainder) -> list[Node]:
         """The members that may come first, where a bag is left behind each."""
@@ -441,7 +458,7 @@ class Series:
     def _loop(self, start: Remainder) -> None:
         """A node for a remainder and those behind it: a rule for each that is no bag."""
         grammar, loops = self.grammar, self._loops
-        steps: dict[Remainder, list[tuple[Sort, Remainder]]] = {}
+        steps: dict[Remainder, Steps] = {}
         pending = [start]
         while pending:
             self.check()
@@ -455,25 +472,31 @@ class Series:
             self._check(len(loops) + len(steps))
             pending += (after for _, after in steps[remainder])
         alive = self._productive(steps, [each for each, node in loops.items() if node != FAIL], lambda sort: True)
-        self._certain |= self._productive(steps, self._certain, lambda sort: sort.is_certain)
+        if self.counts:
+            self._certain |= self._with_few(steps)
+        else:
+            self._certain |= self._productive(steps, self._certain, lambda sort: sort.is_certain)
         rules = {remainder: grammar.rule("members") for remainder in steps if remainder in alive}
         loops |= {remainder: grammar.call(rules[remainder]) if remainder in rules else FAIL for remainder in steps}
         for remainder, rule in rules.items():
-            options = self._options(remainder, steps[remainder], lambda sort, to: grammar.seq(self._further(sort.node), loops[to]))
+            options = self._options(remainder, steps[remainder], loops, is_further=True)
             grammar.define(rule, grammar.alt(EMPTY if self._is_met(remainder) else FAIL, *options))
 
-    def _options(
-        self, remainder: Remainder, steps: list[tuple[Sort, Remainder]], written: Callable[[Sort, Remainder], Node]
-    ) -> list[Node]:
-        """The members that may come next, with all behind them; told apart by whether one can be had for certain."""
-        if remainder not in self._certain:
-            return [written(sort, after) for sort, after in steps]
+    def _options(self, remainder: Remainder, steps: Steps, rests: Mapping[Remainder, Node], *, is_further: bool) -> list[Node]:
+        """The members that may come next, with all behind them (`rests`), and behind a separator if `is_further`; told apart by
+        whether one can be had for certain."""
+        if remainder not in self._certain or self.counts:
+            lasting = self._lasting_in(self._certain, remainder, steps) if remainder in self._certain else []
+            return self._told(steps, lasting, rests, is_further=is_further)
         told = ((sort if sort.is_certain else sort._replace(node=sort.spare), after) for sort, after in steps)
-        options = ((written(sort, after), after) for sort, after in told)
+        options = ((self._option(sort.node, rests[after], is_further=is_further), after) for sort, after in told)
         return [node if after in self._certain else self.grammar.spare(node) for node, after in options if node != FAIL]
 
+    def _option(self, member: Node, rest: Node, *, is_further: bool) -> Node:
+        return self.grammar.seq(self._further(member), rest) if is_further else self._then(member, rest)
+
     def _productive(
-        self, steps: dict[Remainder, list[tuple[Sort, Remainder]]], known: Iterable[Remainder], is_taken: Callable[[Sort], bool]
+        self, steps: dict[Remainder, Steps], known: Iterable[Remainder], is_taken: Callable[[Sort], bool]
     ) -> set[Remainder]:
         """The remainders from which sorts of some kind lead to where all is met, or to one of those known."""
         before: dict[Remainder, list[Remainder]] = {}
@@ -488,6 +511,63 @@ class Series:
             found.update(fresh)
             pending += dict.fromkeys(fresh)
         return found
+
+    # -- items of few texts -------------------------------------------------------------------------------------------
+
+    def _with_few(self, steps: dict[Remainder, Steps]) -> set[Remainder]:
+        """The remainders from which what is left for certain leads to where all is met, or to one that is known to be such."""
+        found = {*self._certain, *filter(self._is_met, steps)}
+        for remainder in sorted(steps, key=_wanted):  # behind each member no more is wanted than before it
+            if remainder not in found and self._lasting_in(found, remainder, steps[remainder]):
+                found.add(remainder)
+        return found
+
+    def _lasting_in(self, certain: Container[Remainder], remainder: Remainder, steps: Steps, before: int = NO_BOUND) -> list[Steps]:
+        """What may come next for certain, and leads to what is `certain`: of each of these lists one item is left. Items of few
+        texts are left if there are more of them than have come; no more than `before` items have."""
+        self.check()
+        steps = [(sort, after) for sort, after in steps if after in certain]
+        single = [(sort, after) for sort, after in steps if self._is_left(sort, remainder, before)]
+        out, told = [[each] for each in single], {sort.node for sort, _ in single}
+        for i, (wanted, _) in enumerate(remainder.bounds):
+            one_of = [(sort, after) for sort, after in steps if i == TOTAL or i in sort.effect.counts_in]
+            come = min(self.conditions[i][0] - wanted, before)
+            number = sum([self.counts.get(sort.node, NO_BOUND) for sort, _ in one_of])
+            if wanted > 0 and number > come and told.isdisjoint([sort.node for sort, _ in one_of]):
+                out.append(one_of)
+                told.update(sort.node for sort, _ in one_of)
+        return out
+
+    def _is_left(self, sort: Sort, remainder: Remainder, before: int) -> bool:
+        """Whether fewer items of a sort have come than there are. A counter that is not done has counted all that have."""
+        count = self.counts.get(sort.node)
+        if count is None:
+            return True
+        for i in (TOTAL, *sort.effect.counts_in):
+            (low, high), (wanted, allowed) = self.conditions[i], remainder.bounds[i]
+            if wanted > 0:
+                before = min(before, low - wanted)
+            elif high is not None and allowed is not None:
+                before = min(before, high - allowed)
+        return before < count
+
+    def _told(self, steps: Steps, lasting: list[Steps], rests: Mapping[Remainder, Node], *, is_further: bool) -> list[Node]:
+        """The members that may come next, each with what is behind it. Where some do for certain (`_lasting_in`) none of the others
+        is counted on, and of those of which one is left it may be the dearest."""
+        grammar = self.grammar
+        if not lasting:
+            return [self._option(sort.node, rests[after], is_further=is_further) for sort, after in steps]
+        certain = {sort.node for one_of in lasting for sort, _ in one_of}
+        spare = [(sort, after) for sort, after in steps if sort.node not in certain]
+        grammar.mixed_arrays |= bool(spare) or len(lasting) < len(certain)  # so that behind a comma it is looked for what is left
+        options = [self._option(grammar.spare(sort.node), rests[after], is_further=is_further) for sort, after in spare]
+        for one_of in lasting:
+            if len(one_of) == 1:
+                options.append(self._option(one_of[0][0].node, rests[one_of[0][1]], is_further=is_further))
+            else:
+                node = grammar.scarce(*(self._then(sort.node, rests[after]) for sort, after in one_of))
+                options.append(self._separated(node) if is_further else node)
+        return options
 
     def _merged(self, sorts: list[Sort]) -> list[Sort]:
         """The sorts with one for each effect, and how many members of it exist in all."""
@@ -521,6 +601,10 @@ def _too_many(what: str, most: int) -> ConstraintLimit:
     return ConstraintLimit(
         what, limit="counts", value=most, instead="smaller bounds, or fewer keywords that count the same items or members"
     )
+
+
+def _wanted(remainder: Remainder) -> int:
+    return sum([low for low, _ in remainder.bounds])
 
 
 def _least(a: int | None, b: int | None) -> int | None:

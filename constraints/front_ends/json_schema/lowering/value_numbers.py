@@ -4,11 +4,16 @@
 
 Texts that differ in white space, or in the order of members, count once; those that differ otherwise count as different values,
 though they may not be (1 and 1.0). So the number is too large rather than too small. What cannot be counted counts as endless.
+
+Members whose orders are written out, as those of few names of a pattern are, would count once for each order. So where there seem
+to be enough values, texts are written down until there are as many different ones, or no more.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -18,6 +23,9 @@ from ....grammar.recursion import reachable
 
 MOST_NODES: Final = 3000  # that are looked at
 MOST_COUNTED: Final = 64  # members of an object, where their number is bounded
+MOST_WRITTEN: Final = 200  # nodes whose texts are written down
+MOST_COPIES: Final = 2  # of a repetition in them
+MOST_TEXTS: Final = 1000  # of them
 _WHITE_SPACE: Final = frozenset(b" \t\n\r")
 
 Numbers = list[int]  # of sets of members, by how many members they have
@@ -31,7 +39,71 @@ def most_values(grammar: Grammar, root: Node, enough: int) -> int:
     counting = _Counting(grammar, enough)
     for node in sorted(nodes):
         counting.add(node)
-    return counting.number(root)
+    number = counting.number(root)
+    if number == enough and len(nodes) <= MOST_WRITTEN and all(_is_written(grammar, node) for node in nodes):
+        return _Writing(grammar).number(root, enough)
+    return number
+
+
+def _is_written(grammar: Grammar, node: Node) -> bool:
+    """Whether texts of a node can be written down, if those of its parts can: choices and sequences, with few copies."""
+    kind = grammar.kind(node)
+    if kind is Kind.REPEAT:
+        body, low, high = grammar.operands(node)
+        return (low == 0 and is_white_space(grammar, Node(body))) or 0 <= high <= MOST_COPIES
+    return node <= EMPTY or kind in (Kind.LITERAL, Kind.CLASS, Kind.SEQ, Kind.ALT)
+
+
+def is_white_space(grammar: Grammar, node: Node) -> bool:
+    """Whether a node is white space between values: in a string there are no control characters."""
+    if grammar.kind(node) is not Kind.CLASS:
+        return False
+    edges = grammar.class_edges(node)
+    is_blank = all(follow == EMPTY and _WHITE_SPACE.issuperset(range(low, high + 1)) for low, high, follow in edges)
+    return is_blank and any(low < 0x20 for low, _, _ in edges)
+
+
+class _Writing:
+    """Texts of nodes that are written down."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+
+    def number(self, root: Node, enough: int) -> int:
+        """How many values the texts of a node are: `enough` where there are as many, or too many texts."""
+        values: set[str] = set()
+        for number, text in enumerate(self._texts(root)):
+            values.add(json.dumps(json.loads(text), sort_keys=True))
+            if len(values) == enough or number == MOST_TEXTS:
+                return enough
+        return len(values)
+
+    def _texts(self, node: Node) -> Iterator[bytes]:
+        grammar, kind = self._grammar, self._grammar.kind(node)
+        if node <= EMPTY:
+            yield from [b""] if node == EMPTY else []
+        elif kind is Kind.LITERAL:
+            yield grammar.literal_bytes(node)
+        elif kind is Kind.CLASS:
+            for low, high, follow in grammar.class_edges(node):
+                for byte in range(low, high + 1):
+                    yield from (bytes([byte]) + rest for rest in self._texts(Node(follow)))
+        elif kind is Kind.ALT:
+            for option in grammar.alternatives(node):
+                yield from self._texts(option)
+        elif kind is Kind.SEQ:
+            yield from self._in_a_row([Node(part) for part in grammar.operands(node)[:2]])
+        else:
+            body, low, high = grammar.operands(node)
+            for copies in range(low, (low if is_white_space(grammar, Node(body)) else high) + 1):
+                yield from self._in_a_row([Node(body)] * copies)
+
+    def _in_a_row(self, nodes: list[Node]) -> Iterator[bytes]:
+        if not nodes:
+            yield b""
+            return
+        for text in self._texts(nodes[0]):
+            yield from (text + rest for rest in self._in_a_row(nodes[1:]))
 
 
 class _Counting:
@@ -86,19 +158,11 @@ class _Counting:
         number = self.number(body)
         if number == 0 and low > 0:
             return 0
-        if number == 0 or self._is_white_space(body):
+        if number == 0 or is_white_space(self._grammar, body):
             return 1
         if high == UNBOUNDED or high - low >= self._enough or (number > 1 and high >= self._enough.bit_length()):
             return self._enough
         return high - low + 1 if number == 1 else sum(number**copies for copies in range(low, high + 1))
-
-    def _is_white_space(self, node: Node) -> bool:
-        """Whether it is white space between values: in a string there are no control characters."""
-        if self._grammar.kind(node) is not Kind.CLASS:
-            return False
-        edges = self._grammar.class_edges(node)
-        is_blank = all(follow == EMPTY and _WHITE_SPACE.issuperset(range(low, high + 1)) for low, high, follow in edges)
-        return is_blank and any(low < 0x20 for low, _, _ in edges)
 
     # -- members ------------------------------------------------------------------------------------------------------
 
