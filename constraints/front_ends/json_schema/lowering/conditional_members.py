@@ -28,7 +28,7 @@ _HUB = 3  # mentions of a member whose cases may be told apart
 _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it comes first, what comes before would multiply
 _SPLITS = 2  # members in turn whose cases are told apart
 _IDLE = 8  # members of which nothing is asked behind the one that decides
-_ASKED = 400_000  # nodes of a family that asks times cases that it is measured for: one mask, a few milliseconds
+_ASKED = 1_200_000  # nodes of a family that asks times cases that it is measured for: one mask, some ten milliseconds
 
 _STEPS = 16  # that a node of a part is counted as
 _CASES_OF_STEP = 8  # cases of a member that are compared in one
@@ -253,7 +253,7 @@ class ConditionalMembers:
 
     def _asked(self, cases: Rests, hub: int, levels: frozenset[int]) -> list[Parts]:
         """Members in any order, each a part, and a family that asks for each of the cases of one of them what comes besides."""
-        with self._diagrams.limited(_CASE_NODES, _CASE_WORK):
+        with self._diagrams.limited(WHOLE_NODES, WHOLE_WORK):
             diagrams = [self._diagrams.all(map(self._diagrams.of, rest)) for rest in cases]
             nodes = self._diagrams.nodes_of(*diagrams)
             alike = self._cases_alike(nodes)
