@@ -1,5 +1,8 @@
 """What walks take behind each member that may come next (member_walks.py): of all members of a part at a time.
 
+Where members are counted, what all other parts take, by how many members they have, is what the parts before one and those behind
+it do, put together; so each part is added twice, and not once for each member that may come.
+
 All functions here are compiled. `m` is the arena, by the names of its tables; tables.py explains that, and faults.
 """
 
@@ -11,12 +14,13 @@ from numpy.typing import NDArray
 from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
-from .families import BELOW, LAST, is_placed, members_of_family, nodes_of_family, position_of
-from .nodes import EMPTY, Measure, intern_node, measured, plus, repetition, wide
+from .families import BELOW, LAST, asks, family_behind, is_placed, members_of_family, nodes_of_family, position_of
+from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, push_work, repetition, wide
 from .tables import UNKNOWN, Fault, Tables
-from .walk_measures import least_beside
+from .walk_measures import FIRST_CASE, POSITION, add_part, at_position, least_beside, most_members, row_of
 
 ROW_WORDS = 5  # of a node of a diagram
+_MOST_STEPS = 2_000_000  # to put together what is before a part and behind it; beyond that members are measured one by one
 
 
 @inner
@@ -122,3 +126,107 @@ def measure_taken(m: Tables, walk: NodeId, family: NodeId, measures: int) -> Non
         above[below] = min(above[below], plus(so_far, measured(m, member, measures)))
         below = m.nodes[without].place
         above[below] = min(above[below], so_far)
+
+
+# -- members that are counted -------------------------------------------------------------------------------------------
+
+
+@inner
+def measure_counted(m: Tables, walk: NodeId, low: int, high: int, depth: int) -> None:
+    """Find the sizes and costs of the TAKEN nodes of members in any order of a WALK, behind which `low` to `high` (UNBOUNDED: any)
+    members come. Puts its parts on the work list from `depth` on."""
+    top, tally, most = depth, m.nodes[walk].a, low
+    while tally != FAIL and m.n.fault == Fault.NONE:
+        part = at_position(m, m.nodes[tally].a, LAST)
+        tally = m.nodes[tally].b
+        if part == FAIL or asks(m, part):
+            return
+        if part != EMPTY:
+            most += m.nodes[part].b if m.nodes[part].kind == Kind.REPEAT else most_members(m, part)
+            top = push_work(m, part, top)
+    is_open = high < 0 or high >= most
+    end = low if is_open else high
+    if m.n.fault == Fault.NONE and (end + 1) * (end + 1) * (top - depth) <= _MOST_STEPS:
+        measure_all(m, walk, (depth, top), (low, end, is_open), Measure.SIZE)
+        measure_all(m, walk, (depth, top), (low, end, is_open), Measure.COST)
+
+
+@inner
+def measure_all(m: Tables, walk: NodeId, where: tuple[int, int], bounds: tuple[int, int, bool], measures: int) -> None:
+    """Find the sizes, or costs; the parts are on the work list. bounds: the fewest members behind one, the most that are told
+    apart, and whether that is any number from there on."""
+    depth, top = where
+    _, end, is_open = bounds
+    width = end + 1
+    before = np.full((top - depth + 1) * width, INFINITE, np.int64)
+    before[0] = 0
+    for k in range(depth, top):
+        least = before[(k - depth) * width : (k - depth + 1) * width].copy()
+        add_part(m, m.work[k], measures, least, end, is_open)
+        for count in range(width):
+            before[(k - depth + 1) * width + count] = least[count]
+    behind = np.full(width, INFINITE, np.int64)
+    behind[0] = 0
+    for k in range(top - 1, depth - 1, -1):
+        beside = both(before[(k - depth) * width : (k - depth + 1) * width], behind, is_open)
+        measure_members(m, walk, m.work[k], beside, bounds, measures)
+        if m.n.fault != Fault.NONE:
+            return
+        add_part(m, m.work[k], measures, behind, end, is_open)
+
+
+@inner
+def both(some: NDArray[np.int64], others: NDArray[np.int64], is_open: bool) -> NDArray[np.int64]:
+    """The least that both take for each number of members together."""
+    end = some.size - 1
+    least = np.full(some.size, INFINITE, np.int64)
+    for i in range(end + 1):
+        if some[i] < INFINITE:
+            for j in range(end + 1 if is_open else end + 1 - i):
+                count = min(i + j, end)
+                least[count] = min(least[count], plus(wide(some[i]), wide(others[j])))
+    return least
+
+
+@inner
+def measure_members(
+    m: Tables, walk: NodeId, part: NodeId, beside: NDArray[np.int64], bounds: tuple[int, int, bool], measures: int
+) -> None:
+    """Find the sizes, or costs, of the TAKEN nodes of the members of one part that come in any order. beside: int64, what the other
+    parts take."""
+    if m.nodes[part].kind == Kind.REPEAT:
+        low, high = m.nodes[part].b, m.nodes[part].c
+        left = EMPTY if high == 1 else repetition(m, m.nodes[part].a, max(low - 1, 0), high if high < 0 else high - 1)
+        measure_one(m, walk, part, 0, left, beside, bounds, measures)
+    elif m.nodes[part].kind == Kind.DECISION:
+        if m.nodes[part].c <= EMPTY and row_of(m, part)[POSITION] == LAST:
+            first = m.nodes[part].a + FIRST_CASE
+            for case in range(first, first + 2 * m.nodes[part].b, 2):
+                if m.lists[case + 1] == FAIL:
+                    measure_one(m, walk, part, case, EMPTY, beside, bounds, measures)
+    elif not is_placed(m, part):
+        members = members_of_family(m, part)
+        for k in range(members.size):
+            member = NodeId(int(members[k]))
+            measure_one(m, walk, part, member, family_behind(m, part, member), beside, bounds, measures)
+
+
+@inner
+def measure_one(
+    m: Tables, walk: NodeId, part: NodeId, case: int, left: NodeId, beside: NDArray[np.int64], bounds: tuple[int, int, bool],
+    measures: int,
+) -> None:  # fmt: skip
+    """Find the size, or cost, of the TAKEN node of a member, by what is left of its part."""
+    low, end, is_open = bounds
+    taken = intern_node(m, Kind.TAKEN, walk, part, case)
+    if m.n.fault != Fault.NONE:
+        return
+    least = beside.copy()
+    if left == FAIL:
+        least[:] = INFINITE
+    elif left != EMPTY:
+        add_part(m, left, measures, least, end, is_open)
+    best = INFINITE
+    for count in range(low, end + 1):
+        best = min(best, wide(least[count]))
+    set_measure(m, taken, measures, best)

@@ -4,8 +4,8 @@ A set of a FAMILY has the member `a`, and then is one of the family `b` besides,
 no more members, FAIL for no set. What is left behind a member are the sets that have it, without it: no more nodes than before,
 whichever members came. So conditions that have a small diagram in some order of the members need no more than that where members
 come in another one. Any member in the diagram may come next; members that are PLACED come in the order of their positions, so
-behind one the sets are left that have none before it. Source: S. Minato, "Zero-suppressed BDDs for set manipulation in
-combinatorial problems" (1993).
+behind one the sets are left that have none before it. A FAMILY of ASKED members is something else: see asked_members.py.
+Source: S. Minato, "Zero-suppressed BDDs for set manipulation in combinatorial problems" (1993).
 
 All functions here are compiled; `m` is the arena.
 """
@@ -22,13 +22,23 @@ from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, wide
 from .tables import UNKNOWN, Tables
 
 LAST = 1 << 28  # the position of members in any order
+ASKED = LAST + 1  # instead of a position: a member of another part
 BELOW = 2  # FAIL and EMPTY are below all nodes of a diagram
 
 
 @inner
 def is_placed(m: Tables, part: NodeId) -> bool:
     """Whether a part is a FAMILY of members that have positions."""
-    return m.nodes[part].kind == Kind.FAMILY and m.nodes[m.nodes[part].a].kind == Kind.PLACED
+    return m.nodes[part].kind == Kind.FAMILY and m.nodes[m.nodes[part].a].kind == Kind.PLACED and not asks(m, part)
+
+
+@inner
+def asks(m: Tables, part: NodeId) -> bool:
+    """Whether a part is a FAMILY of ASKED members."""
+    if m.nodes[part].kind != Kind.FAMILY:
+        return False
+    member = m.nodes[part].a
+    return m.nodes[member].kind == Kind.PLACED and m.nodes[member].b == ASKED
 
 
 @inner

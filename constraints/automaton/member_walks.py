@@ -7,7 +7,8 @@ open as a list (of TALLY nodes), and how many members may come: it costs the sum
 their product. Parts are DECISIONs, FAMILYs, and REPEATs of members that are only counted.
 
 A FAMILY (families.py) is a part of members in any order, or of members that are PLACED; it may also be what is left of DECISIONs
-when members in order are over.
+when members in order are over. A FAMILY of ASKED members has none of its own, and has to be met by those of the other parts
+(asked_members.py).
 
 Members have positions, in which they must come; a member drops from all parts those before it. Members in any order are all at
 the last position, as the members of REPEATs are. How a DECISION is written, and what walks take: walk_measures.py.
@@ -21,8 +22,9 @@ from __future__ import annotations
 from ..base.ids import NodeId
 from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..numba_support.jit import inner
-from .candidate_measures import measure_family, measure_repeated
-from .families import LAST, family_behind, members_of_family, position_of
+from .asked_members import asked_behind, measure_asked
+from .candidate_measures import measure_counted, measure_family, measure_repeated
+from .families import LAST, asks, family_behind, members_of_family, position_of
 from .nodes import EMPTY, FAIL, Measure, intern_node, join, push_work, repetition
 from .tables import UNKNOWN, Fault, Tables
 from .walk_measures import (
@@ -41,16 +43,15 @@ from .walk_measures import (
 def parts_behind(m: Tables, walk: NodeId, taken: NodeId, case: int, depth: int) -> int:
     """Put on the work list the parts of a WALK that are left behind a member of the part `taken`, by the offset of its case in a
     DECISION, the member itself in a FAMILY. Returns the new depth, or -1 where something that is needed cannot come any more."""
-    position = LAST
+    position, decision = LAST, taken
     if m.nodes[taken].kind == Kind.FAMILY:
         position = position_of(m, NodeId(case))
     elif m.nodes[taken].kind == Kind.DECISION:
-        part = taken
         while True:
-            row = m.nodes[part].a
-            if row < case < row + FIRST_CASE + 2 * m.nodes[part].b:
+            row = m.nodes[decision].a
+            if row < case < row + FIRST_CASE + 2 * m.nodes[decision].b:
                 break
-            part = m.nodes[part].c
+            decision = m.nodes[decision].c
         position = m.lists[row + POSITION]
     tally = m.nodes[walk].a
     while tally != FAIL and m.n.fault == Fault.NONE:
@@ -60,6 +61,8 @@ def parts_behind(m: Tables, walk: NodeId, taken: NodeId, case: int, depth: int) 
             left = at_position(m, part, position) if part != taken else taken
             if left == taken:
                 left = at_position(m, family_behind(m, taken, NodeId(case)), position)
+            elif m.nodes[taken].kind == Kind.DECISION and asks(m, left):
+                left = asked_behind(m, left, decision, m.lists[case])
             if left == FAIL:
                 return -1
             if left != EMPTY:
@@ -137,7 +140,14 @@ def find_next_members(m: Tables, walk: NodeId, depth: int) -> None:
     low, high = bounds_behind(m, walk)
     is_open = low == 0 and high < 0
     least = least_beside(m, walk, EMPTY, LAST, Measure.SIZE), least_beside(m, walk, EMPTY, LAST, Measure.COST)
+    if not is_open:
+        measure_counted(m, walk, low, high, depth)
     first, tally = FAIL, m.nodes[walk].a
+    while tally != FAIL and is_open and m.n.fault == Fault.NONE:
+        if asks(m, m.nodes[tally].a):
+            measure_asked(m, walk, m.nodes[tally].a, least)
+        tally = m.nodes[tally].b
+    tally = m.nodes[walk].a
     while tally != FAIL and m.n.fault == Fault.NONE:
         part = m.nodes[tally].a
         tally = m.nodes[tally].b
@@ -151,7 +161,7 @@ def find_next_members(m: Tables, walk: NodeId, depth: int) -> None:
             for case in range(row + FIRST_CASE, row + FIRST_CASE + 2 * m.nodes[node].b, 2):
                 first = with_candidate(m, first, walk, part, case, m.lists[case], depth)
             node = m.nodes[node].c
-        if m.nodes[node].kind == Kind.FAMILY:
+        if m.nodes[node].kind == Kind.FAMILY and not asks(m, node):
             if is_open:
                 measure_family(m, walk, node)
             first = with_members(m, first, walk, node, depth)

@@ -20,7 +20,7 @@ from ..base.ids import NodeId
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from ..numba_support.records import Words
-from .families import family_from, is_placed, least_by_count, least_from, most_of_family
+from .families import asks, family_from, is_placed, least_by_count, least_from, most_of_family
 from .nodes import EMPTY, FAIL, Measure, measured, plus, push_work, times, wide
 from .tables import Fault, Tables
 
@@ -70,14 +70,17 @@ def least_of_cases(m: Tables, decision: NodeId, measures: int) -> int:
 
 
 @inner
-def least_of_some(m: Tables, part: NodeId, measures: int) -> int:
-    """The least that a part takes with at least one member."""
+def least_of_some(m: Tables, part: NodeId, measures: int, asked_in: int) -> int:
+    """The least that a part takes with at least one member that is not marked in an epoch."""
     if m.nodes[part].kind == Kind.REPEAT:
         times_needed = max(m.nodes[part].b, 1)
         return times(times_needed, measured(m, m.nodes[part].a, measures))
     best = INFINITE
     while m.nodes[part].kind == Kind.DECISION:
-        best = min(best, least_of_cases(m, part, measures))
+        cases = row_of(m, part) + FIRST_CASE
+        for k in range(m.nodes[part].b):
+            if m.nodes[wide(cases[2 * k])].marked_in != asked_in:
+                best = min(best, plus(measured(m, cases[2 * k], measures), sum_of_list(m, cases[2 * k + 1], measures)))
         part = m.nodes[part].c
     while m.nodes[part].kind == Kind.FAMILY:
         best = min(best, plus(measured(m, m.nodes[part].a, measures), measured(m, m.nodes[part].b, measures)))
@@ -161,10 +164,24 @@ def least_of_walk(m: Tables, depth: int, top: int, low: int, high: int, must_fol
         bytes_needed = plus(bytes_needed, m.nodes[part].size)
     if bytes_needed > 0 or must_follow == 0:
         return total
-    best = INFINITE
+    best, asked_in = INFINITE, mark_asked_first(m, depth, top)
     for k in range(depth, top):
-        best = min(best, least_of_some(m, m.work[k], measures))
+        best = min(best, least_of_some(m, m.work[k], measures, asked_in))
     return best
+
+
+@inner
+def mark_asked_first(m: Tables, depth: int, top: int) -> int:
+    """Mark the members that the parts on the work list from `depth` to `top` ask about as long as none has come: what these take
+    by themselves is not all. Returns the epoch in which they are marked."""
+    m.n.epoch += 1
+    for k in range(depth, top):
+        node = m.work[k]
+        if asks(m, node):
+            while node > EMPTY:
+                m.nodes[m.nodes[m.nodes[node].a].a].marked_in = m.n.epoch
+                node = m.nodes[node].c
+    return m.n.epoch
 
 
 @inner

@@ -56,7 +56,7 @@ class Kind(IntEnum):
     # Of grammars again:
     FRACTION = 32  # a, b = as of a MULTIPLE behind its point, c = digits to come at most
     FAMILY = 33  # a = member, b = FAMILY of what comes with it, c = FAMILY without it; EMPTY, FAIL at its ends: see families.py
-    PLACED = 34  # a member of a FAMILY that has a position. a = member, b = position; no expression by itself
+    PLACED = 34  # a member of a FAMILY that has a position, or is ASKED. a = member, b = position; no expression by itself
 
 
 class CoverRow(IntEnum):

@@ -5,13 +5,14 @@ What they mean, and how they are read, is told in `automaton/member_walks.py` an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..base.kinds import INFINITE, MOST, UNBOUNDED, Kind
 from .store import EMPTY, FAIL, Node, NodeStore
 
 LAST = MOST  # the position of members in any order
+ASKED = LAST + 1  # instead of a position: a member of another part
 Case = tuple[Node, tuple[Node, ...]]  # a member, and the parts that are left behind it
 
 
@@ -74,6 +75,15 @@ class MemberDiagrams:
     def placed(self, member: Node, position: int) -> Node:
         """A member of a family that comes at a position. All members of a family have one, or none."""
         return self.store.intern((Kind.PLACED, member, position, 0))
+
+    def choice(self, cases: Mapping[Node, Node], absent: Node) -> Node:
+        """What is asked of a member of another part: what each of its cases leads to, and its absence (see
+        automaton/asked_members.py)."""
+        node = absent
+        for member, with_it in reversed(cases.items()):
+            if with_it != absent:
+                node = self.store.intern((Kind.FAMILY, self.placed(member, ASKED), with_it, node))
+        return node
 
     def counted(self, member: Node, low: int, high: int | None) -> Node:
         """`low` to `high` members, as a part."""

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from ..numba_support.divisors import COUNTS
 from .expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node
-from .member_diagrams import LAST
+from .member_diagrams import ASKED, LAST
 
 P = TypeVar("P")
 Part = tuple[object, ...]
@@ -148,11 +148,14 @@ class Unfolding(Generic[P]):
                 yield (("node", body), ("bag", rest, *_one_less(low, high)))
 
     def _open_part(self, node: Node) -> Part:
-        """A part of a walk: ("decision", node), ("sets", sets of members), or ("repeat", body, low, high)."""
+        """A part of a walk: ("decision", node), ("sets", sets of members), ("asked", node, members that came), or
+        ("repeat", body, low, high)."""
         if self.grammar.kind(node) is Kind.DECISION:
             return ("decision", node)
         if self.grammar.kind(node) is Kind.FAMILY:
-            return ("sets", self._sets(node))
+            member = Node(self.grammar.operands(node)[0])
+            is_asked = self._place(member)[0] == ASKED
+            return ("asked", node, frozenset[Node]()) if is_asked else ("sets", self._sets(node))
         return ("repeat", *self.grammar.operands(node))
 
     def _place(self, member: Node) -> tuple[int, Node]:
@@ -178,7 +181,7 @@ class Unfolding(Generic[P]):
             return
         for i, part in enumerate(parts if high != 0 else ()):
             for position, member, left in self._members(part):
-                others = [self._at(each, position) for each in (*parts[:i], *parts[i + 1 :])]
+                others = [self._at(self._told(each, member), position) for each in (*parts[:i], *parts[i + 1 :])]
                 if None not in others:
                     rest = (*left, *(each for each in others if each))
                     after = ("walk", rest, separator, *_one_less(low, high), False)
@@ -208,6 +211,8 @@ class Unfolding(Generic[P]):
             if high != 0:
                 yield LAST, body, [("repeat", body, *_one_less(low, high))]  # type: ignore[arg-type, misc]
             return
+        if part[0] == "asked":
+            return
         if part[0] == "sets":
             sets: frozenset[frozenset[Node]] = part[1]  # type: ignore[assignment]
             for some in frozenset[Node]().union(*sets):
@@ -226,6 +231,17 @@ class Unfolding(Generic[P]):
         if self.grammar.kind(node) is Kind.FAMILY:
             yield from self._members(self._open_part(node))
 
+    def _told(self, part: Part, member: Node) -> Part:
+        """A part behind a member of another one."""
+        return ("asked", part[1], part[2] | {member}) if part[0] == "asked" else part  # type: ignore[operator]
+
+    def _is_met(self, asked: Node, came: frozenset[Node]) -> bool:
+        """Whether members that came are what is asked for."""
+        while asked > EMPTY:
+            placed, with_it, without = map(Node, self.grammar.operands(asked))
+            asked = with_it if self._place(placed)[1] in came else without
+        return asked == EMPTY
+
     def _at(self, part: Part, position: int | None) -> Part | None:
         """A part without the members before a position (None: without any); () where it is done, None where it lacks one."""
         if part[0] == "repeat":
@@ -236,6 +252,8 @@ class Unfolding(Generic[P]):
             left = frozenset(each for each in sets if all(self._place(some)[0] >= least for some in each))
             return ("sets", left) if left - {frozenset()} else () if left else None
         node: Node = part[1]  # type: ignore[assignment]
+        if part[0] == "asked":
+            return part if position is not None else () if self._is_met(node, part[2]) else None  # type: ignore[arg-type]
         while self.grammar.kind(node) is Kind.DECISION and (position is None or self.grammar.cases_of(node)[0] < position):
             node = Node(self.grammar.operands(node)[2])
         if self.grammar.kind(node) is Kind.FAMILY:

@@ -135,7 +135,7 @@ class _Nodes:
         placed, text, position, _ = self._of(Kind.PLACED)
         are_before = all(_inside(each, 0, node).all() for each in (member, with_it, without)) and _inside(text, 0, placed).all()
         are_members = are_before and self._are(member, Kind.SEQ, Kind.PLACED).all() and self._are(text, Kind.SEQ).all()
-        are_right = are_members and (position > 0).all() and self._are(with_it, Kind.EMPTY, Kind.FAMILY).all()
+        are_right = are_members and (position > 0).all() and self._are(with_it, Kind.FAIL, Kind.EMPTY, Kind.FAMILY).all()
         return bool(are_right and self._are(without, Kind.FAIL, Kind.EMPTY, Kind.FAMILY).all())
 
     def decisions(self) -> bool:

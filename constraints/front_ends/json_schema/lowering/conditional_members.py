@@ -3,7 +3,7 @@
 Conditions that have no member in common are parts of their own, so what has to be remembered is the sum of what each has to. A part
 is a decision diagram. Where members come in order, its nodes are those of the diagram; where they come in any order, or the diagram
 is small in another order only, it is the family of the sets that may come. Where it would be too large, as much depends on one
-member, the cases of this member are taken as alternatives.
+member, the cases of this member are told apart: in any order by a family that asks what comes besides, else as alternatives.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _CASE_NODES, _CASE_WORK = 3_000, 200_000  # for a diagram in one case of a membe
 _HUB = 3  # mentions of a member whose cases may be told apart
 _STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it comes first, what comes before would multiply
 _SPLITS = 2  # members in turn whose cases are told apart
+_IDLE = 8  # members of which nothing is asked behind the one that decides
+_ASKED = 1_200_000  # nodes of a family that asks times cases that it is measured for: one mask, some ten milliseconds
 
 _STEPS = 16  # that a node of a part is counted as
 _CASES_OF_STEP = 8  # cases of a member that are compared in one
@@ -34,6 +36,7 @@ _CASES_OF_STEP = 8  # cases of a member that are compared in one
 Parts = tuple[Node, ...]
 Known = dict[tuple[int, int], Node]  # what was built, by a diagram and the next member
 Option = tuple[Node, int]  # a member of a family, and one of the cases that it stands for
+Rests = dict[tuple[Formula, ...], list[int]]  # the cases of a member by what is left of formulas in them; -1 is its absence
 
 
 class Member(NamedTuple):
@@ -132,8 +135,14 @@ class ConditionalMembers:
         hub, times = mentions.most_common(1)[0] if mentions else ("", 0)
         may_split = splits > 0 and times >= _HUB
         levels = frozenset(self._levels[name] for name in mentions)
-        if may_split and times > max(_STAR, mentions.total() // _STAR_SHARE) and not self._decides_first(self._levels[hub], levels):
-            return self._split(formulas, self._levels[hub], splits - 1)
+        if may_split and times > max(_STAR, mentions.total() // _STAR_SHARE):
+            if not self._decides_first(self._levels[hub], levels):
+                return self._by_cases(formulas, levels, self._levels[hub], splits - 1)
+            if self._levels[hub] == min(levels):
+                try:
+                    return self._with_first(formulas, levels)
+                except TooLarge:
+                    pass
         try:
             with self._diagrams.limited(*_room(may_split, splits)):
                 return self._whole(formulas, levels)
@@ -145,7 +154,7 @@ class ConditionalMembers:
                     return self._otherwise._of_group(formulas, 0)
                 except TooLarge:
                     pass
-        return self._split(formulas, self._levels[hub], splits - 1)
+        return self._by_cases(formulas, levels, self._levels[hub], splits - 1)
 
     def _decides_first(self, hub: int, levels: frozenset[int]) -> bool:
         """Whether a member comes before nearly all others of some levels."""
@@ -159,17 +168,53 @@ class ConditionalMembers:
         node = (self._in_any_order if self._are_placed else self._in_order)(diagram, tuple(sorted(levels)))
         return [] if node == FAIL else [() if node == EMPTY else (node,)]
 
-    def _split(self, formulas: list[Formula], level: int, splits: int) -> list[Parts]:
-        """An alternative for each case of one member, and for its absence."""
+    def _by_cases(self, formulas: list[Formula], levels: frozenset[int], level: int, splits: int) -> list[Parts]:
+        """The alternatives where the cases of one member are told apart."""
+        cases = self._rests(formulas, level)
+        if not (self._are_placed or self._build.is_counted or any(self._members[each].position < LAST for each in levels)):
+            try:
+                return self._asked(cases, level, levels)
+            except TooLarge:
+                pass
+        return self._split(formulas, cases, level, splits)
+
+    def _rests(self, formulas: list[Formula], level: int) -> Rests:
         member = self._members[level]
         restrictions = Restrictions(member.name, member.truth)
-        cases: dict[tuple[Formula, ...], list[int]] = {}
+        cases: Rests = {}
         for case in range(-1, len(member.texts)):
             self._diagrams.spend(len(formulas))
             rest = tuple([restrictions.of(each, case) for each in formulas])
             if False not in rest:
                 cases.setdefault(rest, []).append(case)
-        names = frozenset[str]().union(*map(names_of, formulas)) - {member.name}
+        return cases
+
+    def _with_first(self, formulas: list[Formula], levels: frozenset[int]) -> list[Parts]:
+        """The part of formulas whose first member decides most: what is left of them falls apart in each of its cases."""
+        first = min(levels)
+        cases: list[Case] = []
+        absent = FAIL
+        with self._diagrams.limited(_CASE_NODES, _CASE_WORK):
+            for rest, alike in self._rests(formulas, first).items():
+                told = frozenset[str]().union(*map(names_of, rest))
+                idle = levels - {first} - frozenset(map(self._levels.__getitem__, told))
+                if len(idle) > _IDLE:
+                    raise TooLarge
+                found = self.alternatives(rest, 0)
+                parts = (*self._free(idle), *found[0]) if found else (FAIL,)
+                if len(found) > 1 or (alike[0] < 0 and len(parts) > 1):
+                    raise TooLarge
+                if alike[0] < 0:
+                    absent = parts[0] if parts else EMPTY
+                present = [case for case in alike if case >= 0]
+                if present and found:
+                    cases.append((self._text(first, present), parts))
+        node = self._build.decision(self._members[first].position, cases, absent)
+        return [] if node == FAIL else [() if node == EMPTY else (node,)]
+
+    def _split(self, formulas: list[Formula], cases: Rests, level: int, splits: int) -> list[Parts]:
+        """An alternative for each of the cases of one member, and for its absence."""
+        names = frozenset[str]().union(*map(names_of, formulas)) - {self._members[level].name}
         out: list[Parts] = []
         for rest, alike in cases.items():
             own = self._single(level, [case for case in alike if case >= 0], -1 in alike)
@@ -204,6 +249,51 @@ class ConditionalMembers:
             known = self._texts[key] = self._build.member(text)
         return known
 
+    # -- asked of members of other parts -----------------------------------------------------------------------------
+
+    def _asked(self, cases: Rests, hub: int, levels: frozenset[int]) -> list[Parts]:
+        """Members in any order, each a part, and a family that asks for each of the cases of one of them what comes besides."""
+        with self._diagrams.limited(WHOLE_NODES, WHOLE_WORK):
+            diagrams = [self._diagrams.all(map(self._diagrams.of, rest)) for rest in cases]
+            nodes = self._diagrams.nodes_of(*diagrams)
+            alike = self._cases_alike(nodes)
+            alike[hub] = [[case for case in each if case >= 0] for each in cases.values()]
+            options = {level: self._options(level, alike.get(level)) for level in sorted(levels)}
+            if (len(nodes) + len(cases)) * sum(map(len, options.values())) > _ASKED:
+                raise TooLarge
+            known: dict[int, Node] = {FALSE: FAIL, TRUE: EMPTY}
+            absent, present = FAIL, dict[Node, Node]()
+            for diagram, told in zip(diagrams, cases.values(), strict=True):
+                node = self._question(diagram, options, known)
+                if told[0] < 0:
+                    absent = node
+                if told[-1] >= 0:
+                    present[self._text(hub, [case for case in told if case >= 0])] = node
+            if len(present) < sum(map(bool, alike[hub])):
+                raise TooLarge  # cases with the same texts
+        asked = self._build.choice(present, absent)
+        parts = [self._build.decision(LAST, [(text, ()) for text, _ in each], EMPTY) for each in options.values() if each]
+        return [] if asked == FAIL else [(*parts, asked) if asked != EMPTY else tuple(parts)]
+
+    def _options(self, level: int, alike: list[list[int]] | None) -> list[Option]:
+        """The cases of a member that are told apart."""
+        parted = [list(range(len(self._members[level].texts)))] if alike is None else alike
+        return [(self._text(level, cases), cases[0]) for cases in parted if cases]
+
+    def _question(self, diagram: int, options: Mapping[int, list[Option]], known: dict[int, Node]) -> Node:
+        """A diagram as a family that asks."""
+        node = known.get(diagram)
+        if node is None:
+            self._diagrams.spend(_STEPS)
+            level = self._diagrams.level(diagram)
+            absent, *present = self._diagrams.children(diagram, level, 0)
+            left: dict[Node, int] = {}
+            for text, case in options[level]:  # cases that are not exclusive may have the same text
+                left[text] = self._diagrams.any([left[text], present[case]]) if text in left else present[case]
+            asked = {text: self._question(below, options, known) for text, below in left.items()}
+            node = known[diagram] = self._build.choice(asked, self._question(absent, options, known))
+        return node
+
     # -- in order -----------------------------------------------------------------------------------------------------
 
     def _in_order(self, diagram: int, levels: tuple[int, ...], start: int = 0) -> Node:
@@ -237,7 +327,7 @@ class ConditionalMembers:
 
     def _in_any_order(self, diagram: int, levels: tuple[int, ...]) -> Node:
         """The sets of members of some levels of which a diagram is true, as a family."""
-        alike = self._cases_alike(diagram)
+        alike = self._cases_alike(self._diagrams.nodes_of(diagram))
         texts: list[list[Option]] = []
         for level in levels:
             parted = alike.get(level, [list(range(len(self._members[level].texts)))])
@@ -270,10 +360,10 @@ class ConditionalMembers:
         text = self._text(level, cases)
         return self._build.placed(text, self._members[level].position) if self._are_placed else text
 
-    def _cases_alike(self, diagram: int) -> dict[int, list[list[int]]]:
-        """The cases of each level that a diagram depends on, those together that always lead to the same."""
+    def _cases_alike(self, nodes: Iterable[int]) -> dict[int, list[list[int]]]:
+        """The cases of each level that some nodes depend on, those together that always lead to the same."""
         found: dict[int, list[list[int]]] = {}
-        for below in self._diagrams.nodes_of(diagram):
+        for below in nodes:
             level = self._diagrams.level(below)
             _, *children = self._diagrams.children(below, level, 0)
             self._diagrams.spend(1 + len(children) // _CASES_OF_STEP)

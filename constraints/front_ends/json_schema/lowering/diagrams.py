@@ -56,9 +56,9 @@ class Diagrams:
         own, children = self._rows[diagram]
         return children if own == level else (diagram,) * count
 
-    def nodes_of(self, diagram: int) -> list[int]:
-        """The nodes of a diagram, each once."""
-        found, waiting = {diagram}, [diagram]
+    def nodes_of(self, *diagrams: int) -> list[int]:
+        """The nodes of some diagrams, each once."""
+        found, waiting = set(diagrams), list(dict.fromkeys(diagrams))
         for below in waiting:
             fresh = set(self._rows[below][1]) - found
             found |= fresh
