@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.kinds import INFINITE, Kind
-from ..numba_support.records import Records, Words
+from ..numba_support.records import Record, Records, Words
 from .closures import ENDLESS
 from .fronts import Front, Way
 from .nodes import EMPTY, FAIL, NO_BODY
@@ -105,17 +105,27 @@ class _Checks:
 
     def closures(self) -> None:
         places, kinds = self._nodes("closure"), self._nodes("kind")
-        for node in np.flatnonzero(places).tolist():
-            place = int(places[node])
-            closure = Closure(Words(self._pool, place))
-            items = self._pool[place + Closure.SIZE : place + Closure.SIZE + closure.length]
-            holds = 0 < place <= self._n.pool and 0 <= closure.length == items.size
-            holds = holds and bool(((items >= EMPTY) & (items < self._n.nodes)).all())
-            holds = holds and NO_BODY <= closure.body_class < self._num_classes and 0 <= closure.max_chars <= ENDLESS
-            holds = holds and (closure.body_class != NO_BODY or closure.max_chars == 0)
-            holds = holds and (closure.unlisted == 0 or kinds[closure.unlisted] == Kind.UNLISTED)
-            if not holds:
-                raise BrokenRecord(f"the closure of {node_text(self._arena, node)}: {closure} {items.tolist()}")
+        nodes = np.flatnonzero(places)
+        length, body_class, max_chars, unlisted = self._fields(Closure, places[nodes])
+        holds = (length >= 0) & (places[nodes] + Closure.SIZE + length <= self._n.pool)
+        holds &= (body_class >= NO_BODY) & (body_class < self._num_classes) & (max_chars >= 0) & (max_chars <= ENDLESS)
+        holds &= (body_class != NO_BODY) | (max_chars == 0)
+        holds &= (unlisted == 0) | (kinds[np.clip(unlisted, 0, kinds.size - 1)] == Kind.UNLISTED)
+        self._need(holds, "the closure", nodes, "node")
+        items, of = self._rows(places[nodes] + Closure.SIZE, length)
+        self._need((items >= EMPTY) & (items < self._n.nodes), "the items of the closure", nodes[of], "node")
+
+    def _fields(self, record: type[Record], places: _Numbers) -> _Numbers:
+        """The words of records in the pool, [words, records]. Raises `BrokenRecord` for a place that is none."""
+        if not ((places > 0) & (places + record.SIZE <= self._n.pool)).all():
+            raise BrokenRecord(f"the place of a {record.__name__}: {places.tolist()}")
+        return self._pool[places + np.arange(record.SIZE)[:, None]].astype(np.int64)
+
+    def _rows(self, starts: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
+        """(words, the number of its row for each): of rows in the pool, one behind the other."""
+        of = np.repeat(np.arange(starts.size), lengths)
+        behind = np.cumsum(lengths) - lengths
+        return self._pool[starts[of] + np.arange(of.size) - behind[of]].astype(np.int64), of
 
     def fronts(self) -> None:
         places = self._nodes("front")
@@ -147,11 +157,14 @@ class _Checks:
         plain = frame == 0
         self._need((start >= 0) & (length >= 0) & (start + length <= self._n.pool), "the place of the items", made)
         self._need((length > 0) == plain, "the number of items", made)
-        for state in made[plain].tolist():
-            items = self._pool[start[state - 1] : start[state - 1] + length[state - 1]].astype(np.int64)
-            holds = bool((np.diff(items) > 0).all() and (items >= EMPTY).all() and (items < kinds.size).all())
-            self._need(holds and bool((sizes[items] < INFINITE).all()), "the items", np.array([state]))
-            self._need((EMPTY in items) == (accept[state - 1] == 1), "accept", np.array([state]))
+        items, of = self._rows(start[plain], length[plain])
+        states = made[plain][of]
+        self._need((items >= EMPTY) & (items < kinds.size), "the items", states)
+        self._need(sizes[items] < INFINITE, "the items", states)
+        self._need((np.diff(items) > 0) | (np.diff(of) != 0), "the items", states[1:])
+        ends = np.zeros(self._n.states, np.int64)
+        ends[states[items == EMPTY]] = 1
+        self._need(ends[made[plain]] == accept[plain], "accept", made[plain])
         entered = self._arena.table("state_hash")
         if self._n.fault == 0 and np.count_nonzero(entered) != made.size:
             raise BrokenRecord(f"{np.count_nonzero(entered)} of {made.size} states are in the hash table")

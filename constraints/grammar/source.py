@@ -30,7 +30,7 @@ class Limits:
     repetition: int = 1_000_000  # a counter's bound; of what a JSON Schema counts, its lower bound
     enum_values: int = 100_000  # of one `enum`, or choices
     digits: int = 300  # of a number
-    byte_words: int = 30_000  # written for a byte by a grammar of rules, on the average of 64; and 40 more for each of its nodes
+    byte_words: int = 30_000  # written for a byte by a grammar of rules, on the average of 64; 40 more a node; for a mask 8 times
     search_states: int = 50_000  # of the automaton of one intersection, or of a part of it; and a hundred times as many distances
     search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
 

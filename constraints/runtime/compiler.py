@@ -54,6 +54,23 @@ class _Compile:
         return self.constraint
 
 
+class _Hashed:
+    """A source as the cache looks it up: one of many parts takes long to hash, and is hashed once."""
+
+    __slots__ = ("_hash", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source, self._hash = source, hash(source)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Hashed):
+            return NotImplemented
+        return self._hash == other._hash and self.source == other.source
+
+
 class _Counted:
     """A constraint of the cache, and the bytes that the process held for it when it was last counted."""
 
@@ -85,9 +102,9 @@ class Compiler:
         self.vocabulary, self.limits, self.cache_bytes = vocabulary, limits or Limits(), cache_bytes
         self._lexicon = SharedVocabulary(vocabulary)
         self._lock = threading.Lock()
-        self._cache: OrderedDict[Source, _Compile] = OrderedDict()
+        self._cache: OrderedDict[_Hashed, _Compile] = OrderedDict()
         self._num_misses_before = 0  # of constraints that are not in the cache any more
-        self._counted: dict[Source, _Counted] = {}  # those of the cache that are compiled
+        self._counted: dict[_Hashed, _Counted] = {}  # those of the cache that are compiled
         self._num_bytes = 0  # of all these together
         self._num_uncounted = 0  # constraints that came since all were counted
 
@@ -107,23 +124,24 @@ class Compiler:
         if not is_source(source):
             written = ', as in Regex("...") or Gbnf("...")' if isinstance(source, str) else ""
             raise TypeError(f"compile takes a source such as JsonSchema(...), not {type(source).__name__}: say what it is{written}")
+        hashed = _Hashed(source)
         with self._lock:
-            found = self._cache.get(source)
+            found = self._cache.get(hashed)
             if found is not None and found.constraint is not None and found.constraint.is_half_full:
-                self._forget(source)
+                self._forget(hashed)
                 found = None
             is_mine = found is None
             if found is None:
-                found = self._cache[source] = _Compile()
-            self._cache.move_to_end(source)
+                found = self._cache[hashed] = _Compile()
+            self._cache.move_to_end(hashed)
         if is_mine:
-            self._carry_out(found, source)
+            self._carry_out(found, hashed)
         return found.result()
 
     def knows(self, source: Source) -> bool:
         """Whether `compile` would return this source's constraint without compiling."""
         with self._lock:
-            found = self._cache.get(source)
+            found = self._cache.get(_Hashed(source))
         return found is not None and found.constraint is not None and not found.constraint.is_half_full
 
     def clear(self) -> None:
@@ -160,29 +178,29 @@ class Compiler:
         return constraint
 
     def _keep(self, source: Source, constraint: Constraint) -> None:
-        compiled = _Compile()
+        compiled, hashed = _Compile(), _Hashed(source)
         compiled.succeed(constraint)
         with self._lock:
-            self._forget(source)
-            self._cache[source] = compiled
-            self._cache.move_to_end(source)
-        self._evict(keep=source)
+            self._forget(hashed)
+            self._cache[hashed] = compiled
+            self._cache.move_to_end(hashed)
+        self._evict(keep=hashed)
 
-    def _carry_out(self, compile_: _Compile, source: Source) -> None:
+    def _carry_out(self, compile_: _Compile, hashed: _Hashed) -> None:
         try:
             with collection_paused(), accounted(self.limits):
                 try:
-                    constraint = self._compiled(source)
+                    constraint = self._compiled(hashed.source)
                 except ConstraintError as error:
                     let_go_of_refused(error)
                     raise
             compile_.succeed(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
             with self._lock:
-                self._cache.pop(source, None)
+                self._cache.pop(hashed, None)
             compile_.fail(error)
         else:
-            self._evict(keep=source)
+            self._evict(keep=hashed)
 
     def _compiled(self, source: Source) -> Constraint:
         front_end = front_end_of(source)
@@ -207,11 +225,11 @@ class Compiler:
         automaton.grammar.complete()
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
-    def _evict(self, keep: Source) -> None:
+    def _evict(self, keep: _Hashed) -> None:
         """Count the constraint that has come, and drop others for which there is no room."""
         with self._lock:
             self._count(keep)
-            dropped: list[Source] = []
+            dropped: list[_Hashed] = []
             for source in self._cache:
                 if self._num_bytes <= self.cache_bytes:
                     break
@@ -220,7 +238,7 @@ class Compiler:
             for source in dropped:
                 del self._cache[source]
 
-    def _count(self, source: Source) -> None:
+    def _count(self, source: _Hashed) -> None:
         """Count a constraint that is new in the cache, and all others where many are new."""
         found = self._cache.get(source)
         if found is None or found.constraint is None or source in self._counted:  # another thread was faster
@@ -231,7 +249,7 @@ class Compiler:
         counted = self._counted[source] = _Counted(found.constraint)
         self._num_bytes += counted.num_bytes
 
-    def _forget(self, source: Source) -> bool:
+    def _forget(self, source: _Hashed) -> bool:
         """Count a constraint no more; whether it was."""
         counted = self._counted.pop(source, None)
         if counted is None:

@@ -37,6 +37,7 @@ from ..normal_form.reduction import finite, reduced
 from ..token_automaton.pumping import AHEAD, WINDOW
 from ..token_automaton.token_automaton import Pumped, TokenAutomaton
 from .cycles import cycles
+from .mask_trials import try_masks
 
 _SHOWN = 24  # bytes of a text, in an error
 _OF_A_NODE = 40  # work of a byte that each node of the grammar adds to what is too much
@@ -148,10 +149,13 @@ class Form(NamedTuple):
 def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     """`automaton` if what it keeps of a text does not grow, else one of another form where that takes less work. Neither has the
     states of the texts that are tried. Raises `UnsupportedKeyword` for a grammar with texts behind which masks would take too long
-    in any form, and shows one."""
+    in any form, and shows one; `ConstraintLimit` where masks take too long from the first (mask_trials.py)."""
     written = best = Form(automaton.grammar, automaton.root, stacks_as_graph=False)
-    suspicion = _suspicion(written, automaton)
+    first = _together(written, automaton, _FIRST)
+    suspicion = _suspicion(written, automaton, first)
     if suspicion is None:
+        if max(dearest(trial.work) for trial in first) > _DEAR:
+            try_masks(automaton)
         return automaton
     regular = finite(automaton.grammar, automaton.root, automaton.limits) if automaton.may_be_graph else None
     if regular is not None:
@@ -180,10 +184,10 @@ def steadied(automaton: TokenAutomaton) -> TokenAutomaton:
     return automaton if best == written else best.automaton(automaton)
 
 
-def _suspicion(form: Form, like: TokenAutomaton) -> Trial | None:
+def _suspicion(form: Form, like: TokenAutomaton, trials: list[Trial]) -> Trial | None:
     """A text for which other forms are looked for: one whose work rises in the first texts and is much where it is long, or in more
-    of them where it does not: of the smallest grammars, and of small ones that take much; these are followed along cycles, too."""
-    trials = _together(form, like, _FIRST)
+    of them where it does not: of the smallest grammars, and of small ones that take much; these are followed along cycles, too.
+    trials: of the first texts."""
     for trial in trials:
         if trial.explodes:
             return trial

@@ -229,6 +229,16 @@ class TokenAutomaton:
         finally:
             self._machine.n.most_parts = 0
 
+    @contextmanager
+    def writing(self, most_words: int) -> Iterator[None]:
+        """What is called inside raises `ConstraintLimit` where more is written than `most_words` words; that is seen when a table
+        has to grow, so it may be twice as much."""
+        self._machine.most_words = self._machine.num_words + most_words
+        try:
+            yield
+        finally:
+            self._machine.most_words = None
+
     def forced(self, state: State) -> bytes:
         """The bytes of text that every completion begins with; a special token ends them."""
         out = bytearray()

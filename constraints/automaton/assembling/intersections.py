@@ -50,8 +50,9 @@ SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what
 _OPERANDS_AT_ONCE = 64  # of an intersection, until it is looked whether anything is left
 MOST_IN_VAIN = 5  # of those that may turn out to have more: what comes then is not tried
 TRANSITIONS_AT_ONCE = 5_000_000  # that are followed between two looks at the clock, some 10 ms
-SECONDS_OF_TRANSITION = 2e-7  # to minimise an automaton, for each of its transitions
-BYTES_OF_TRANSITION, _COPIES = 40, 3  # the same; and so often its table is there meanwhile
+# to minimise an automaton, for each of its states and transitions: its table is there twice more meanwhile
+SECONDS_OF_STATE, SECONDS_OF_TRANSITION = 1e-6, 3e-8
+BYTES_OF_STATE, BYTES_OF_TRANSITION = 90, 8
 DISTANCES_PER_STATE = 100  # so many distances may a table have for each state that it may have
 _BOOLEAN = (Kind.BOTH, Kind.NEGATE)
 
@@ -177,8 +178,9 @@ class Intersections:
         return whole
 
     def _minimized(self, automaton: FiniteAutomaton) -> FiniteAutomaton:
-        self._stopwatch.check(ahead=SECONDS_OF_TRANSITION * automaton.next.size)
-        check_bytes(_COPIES * automaton.next.nbytes + BYTES_OF_TRANSITION * int(np.count_nonzero(automaton.next)))
+        num_states, num_transitions = automaton.num_states, automaton.next.size
+        self._stopwatch.check(ahead=SECONDS_OF_STATE * num_states + SECONDS_OF_TRANSITION * num_transitions)
+        check_bytes(BYTES_OF_STATE * num_states + BYTES_OF_TRANSITION * num_transitions)
         return minimized(automaton)
 
     def _automaton(self, node: Node) -> FiniteAutomaton:

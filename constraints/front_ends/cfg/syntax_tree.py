@@ -14,6 +14,8 @@ T = TypeVar("T")
 class Token(str):
     """A part of a text. type: its name in the notation; start_pos: where it begins, None of one that stands nowhere."""
 
+    __slots__ = ("start_pos", "type")  # a text of a megabyte has half a million of them
+
     type: str
     start_pos: int | None
     line = column = end_line = end_column = end_pos = None  # what lark looks for

@@ -10,6 +10,7 @@ import pytest
 from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
 from maskwright.constraints.grammar.expression import FAIL, Grammar, Node
 from maskwright.constraints.grammar.source import Limits
+from maskwright.constraints.runtime.compiler import _Hashed
 
 from ..grammars import TOKENS
 
@@ -36,7 +37,7 @@ def test_the_least_recently_used_go_first(room: int) -> None:
         compiler.compile(source)
         recent = [*(other for other in recent if other != source), source][-max(room, 1) :]
         check(compiler)
-        assert list(compiler._cache) == recent
+        assert [hashed.source for hashed in compiler._cache] == recent
 
 
 def test_what_constraints_have_grown_by_is_counted_when_others_come() -> None:
@@ -47,7 +48,7 @@ def test_what_constraints_have_grown_by_is_counted_when_others_come() -> None:
     for source in SOURCES:
         compiler.compile(source)
     check(compiler)
-    counted = compiler._counted[Regex("(a|b|ab){0,900}")]
+    counted = compiler._counted[_Hashed(Regex("(a|b|ab){0,900}"))]
     assert counted.num_bytes > before and counted.num_bytes >= grown.nbytes
 
 
@@ -83,6 +84,29 @@ def test_masks_that_dropped_constraints_made_stay_counted() -> None:
         assert compiler.num_mask_misses == number
 
 
+class HashedSlowly:
+    """A source that counts how often it is hashed."""
+
+    def __init__(self) -> None:
+        self.num_hashed = 0
+
+    def __hash__(self) -> int:
+        self.num_hashed += 1
+        return 1
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        return grammar.literal("a")
+
+
+def test_a_source_is_hashed_once_a_call() -> None:
+    compiler, source = Compiler(VOCABULARY, cache_bytes=0), HashedSlowly()
+    for num_calls in (1, 2):
+        assert compiler.compile(source) is compiler.compile(source)
+        assert source.num_hashed == 2 * num_calls
+    compiler.compile(SOURCES[0])
+    assert not compiler.knows(source) and source.num_hashed == 5
+
+
 class Awaited:
     """A source that is lowered when it is let: to a letter, or to what nothing satisfies."""
 
@@ -110,7 +134,7 @@ def test_those_who_ask_meanwhile_wait_and_hear_the_same(is_possible: bool) -> No
     threads = [threading.Thread(target=ask) for _ in range(3)]
     threads[0].start()
     source.is_begun.wait()
-    found = compiler._cache[source]
+    found = compiler._cache[_Hashed(source)]
     assert not compiler.knows(source)
     waiting = threading.Thread(target=lambda: heard.append(_outcome(found)))
     for thread in (*threads[1:], waiting):
