@@ -40,11 +40,12 @@ def decimal_schemas(constraints: Any) -> list[dict[str, Any]]:
 def _small_conditions(bounds: dict[str, Decimal]) -> list[str]:
     """Lookaheads for the texts of what lies within bounds and between zero and _SMALL, one for each sign."""
     signs = {"": bounds, "-": {_MIRRORED[name]: -bound for name, bound in bounds.items()}}
-    return [
-        f"(?={sign}0\\.0000\\d*[1-9])" + "".join(f"(?={sign}0\\.(?:{_digits(*each)})$)" for each in sizes.items() if 0 < each[1] < _SMALL)
-        for sign, sizes in signs.items()
-        if all(bound < _SMALL if name in ("ge", "gt") else bound > 0 for name, bound in sizes.items())
-    ]
+    conditions = []
+    for sign, sizes in signs.items():
+        if all(bound < _SMALL if name in ("ge", "gt") else bound > 0 for name, bound in sizes.items()):
+            within = (_digits(name, bound) for name, bound in sizes.items() if 0 < bound < _SMALL)
+            conditions.append(rf"(?={sign}0\.0000\d*[1-9])" + "".join(rf"(?={sign}0\.(?:{each})$)" for each in within))
+    return conditions
 
 
 def _digits(name: str, bound: Decimal) -> str:
