@@ -1,5 +1,5 @@
 """Loops of members: `"key1": 0, "key2": 0, ...`. Names have to differ, so what repeats itself in an object is no cycle of tokens,
-but one in which the digits of names differ. They are looked for every `bound` tokens, and told where a value is as long as others."""
+but one in which the digits of names differ. They are looked for every `bound` tokens, and told where a value is complete."""
 
 from __future__ import annotations
 
