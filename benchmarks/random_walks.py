@@ -33,7 +33,7 @@ from jsonschema_specifications import REGISTRY
 from numpy.typing import NDArray
 from referencing import Resource
 from referencing.jsonschema import DRAFT202012
-from result_files import chosen, errors_as_messages, optional, result_file, size, there
+from result_files import chosen, errors_as_messages, optional, result_file, size, there, tokenizer_folder
 from schema_coverage import Case, read_remotes, read_schemas, read_suite
 from transformers import AutoTokenizer
 from workers import TimeUp
@@ -223,7 +223,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", type=there, help="JSON lines in the form of MaskBench, .xz allowed")
     parser.add_argument("--suite", type=there, help="folder of the official JSON-Schema-Test-Suite")
-    parser.add_argument("--tokenizers", type=Path, nargs="+", required=True, help="folders that transformers can load")
+    parser.add_argument("--tokenizers", type=tokenizer_folder, nargs="+", required=True, help="folders that transformers can load")
     parser.add_argument("--walks", type=Path, required=True, help="JSON lines that are read, then added to")
     parser.add_argument("--output", type=result_file, help="write the counts and failures here as JSON")
     parser.add_argument("--names", nargs="+", default=[], help="only schemas whose name contains one of these")
