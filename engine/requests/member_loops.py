@@ -46,7 +46,8 @@ class MemberWatch:
         if len(self._spelled) > 4 * self._watch.longest:
             del self._spelled[: -self._watch.longest], self._numbers[: -self._watch.longest]
         if self._num_read % self._bound == 0:
-            self._period = self._watch.period()
+            period = self._watch.period()
+            self._period = period if period is not None and b'"' in b"".join(self._spelled[-period:]) else None
 
     def clear(self) -> None:
         """What was read so far is no part of any loop."""
@@ -71,15 +72,15 @@ class MemberWatch:
         period = self._period
         if period is None:
             return None
+        _, *members = _NAME.split(b"".join(self._spelled[-2 * period :]))
+        if len(members) < 2 or members[-2].strip(_SPACE) != members[-1].strip(_SPACE) + b",":  # another value, or not all of it
+            return None
         length = self._watch.covered(period)
         text, start = b"".join(self._spelled[-length:]), self._numbers[-length]
-        most = FACTOR_OF_MEMBERS * self._bound
-        if min(self._num_read - start, len(text)) < most:
+        if min(self._num_read - start, len(text)) < FACTOR_OF_MEMBERS * self._bound:
             return None
         _, *members = _NAME.split(text)
         if len(members) <= FEWEST_MEMBERS or len(set(members[:-1])) > 1:
-            return None
-        if members[0].strip(_SPACE) != members[-1].strip(_SPACE) + b",":  # it is not complete
             return None
         repeated = b"".join(self._spelled[-period:]).decode(errors="replace")
         return MemberLoop(start, len(text), repeated, len(members))
