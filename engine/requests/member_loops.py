@@ -22,7 +22,7 @@ class MemberLoop(NamedTuple):
     start: int  # number of the token with which they begin
     num_bytes: int  # from there on
     text: str  # of the last one of them
-    count: int
+    num_members: int
 
 
 class MemberWatch:

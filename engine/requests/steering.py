@@ -7,8 +7,9 @@ or the last token of the budget. So the tokens are watched (`loops.py`), and whe
 1. When some allowed token ends the value, only those remain that end it soonest, whatever they say behind it: a closing quote,
    what may stand behind a number, a bracket.
 2. When none does (a pattern or `minLength` wants more, a character is not complete), the choice is the model's, as before,
-3. but not for ever: after PATIENCE tokens without getting nearer to the end only tokens on the shortest way there remain. Each of
-   them brings the end nearer by one at least, so it comes.
+3. but not for ever: after PATIENCE tokens without getting nearer to the end (in an array or object: of all its tokens, for it may
+   begin new ones with every step back) only tokens on the shortest way there remain. Each of them brings the end nearer by one at
+   least, so it comes.
 
 The loop runs in the innermost value in which all of it lies. One of items is ended with their array, and so are items in several
 of which something had to be ended; one of members (`member_loops.py`) with their object, and so are members of which several names
@@ -118,7 +119,7 @@ class Steering:
         around = [each for each in self._values.open if each.start <= self._num_bytes - found.num_bytes]
         if not around or around[-1].kind != "object":
             return None
-        self._loop = Loop(around[-1].path, found.text, found.count, found.start)
+        self._loop = Loop(around[-1].path, found.text, found.num_members, found.start)
         return around[-1]
 
     def _behind(self, target: OpenValue) -> OpenValue | None:
@@ -159,7 +160,8 @@ class Steering:
         if ends.any():
             return self._told(ends, allowed)
         if num_needed < self._least:
-            self._least, self._patience = num_needed, PATIENCE
+            self._least = num_needed
+            self._patience = self._patience if target.kind in ("array", "object") else PATIENCE
         elif self._patience:
             self._patience -= 1
         if self._patience:

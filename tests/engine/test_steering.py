@@ -260,6 +260,13 @@ def numbered(name: str, value: Callable[[int], str], first: int = 1) -> Will:
     return will
 
 
+def test_arrays_in_arrays_are_closed_though_new_ones_are_begun() -> None:
+    nested = JsonSchema({"$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"})
+    depth = 2 * BOUND + 1
+    text, ended = written(nested, lambda text: [b"["] if text.count(b"[") < depth or text.endswith(b",") else [b"]", b","][text.endswith(b"]") :], max_tokens=200)
+    assert [each.path for each in ended] == ["#"] and len(text) < 3 * depth + 3 * PATIENCE
+
+
 @pytest.mark.parametrize(("name", "first"), [("key", 1), ("k_", 95), ("", 123456), ("a1b", 7)])
 def test_members_whose_names_differ_in_digits_alone_are_a_loop(name: str, first: int) -> None:
     text, ended = written(MAP, numbered(name, lambda _: "10", first), max_tokens=400)
