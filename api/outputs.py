@@ -74,7 +74,7 @@ class GenerationOutput:
             raise GenerationIncomplete(self)
         try:
             return self.choice.read(self.text)
-        except (ValueError, TypeError) as error:  # the second of Pydantic itself, about a length of what has none
+        except (ValueError, TypeError, OSError) as error:  # of Pydantic itself: a length of what has none, a path looked for
             raise ValidationFailed(self, _one_line(error)) from error
 
     @cached_property

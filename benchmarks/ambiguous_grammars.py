@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from result_files import amount, count, errors_as_messages
 
 from maskwright.constraints import Compiler, ConstraintError, Gbnf, UnsupportedKeyword, Vocabulary
 
@@ -30,9 +31,9 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--families", nargs="+", default=["small"], choices=["small", *FAMILIES])
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--length", type=int, default=1000)
+    parser.add_argument("--first", type=amount, default=0)
+    parser.add_argument("--count", type=count, default=300)
+    parser.add_argument("--length", type=count, default=1000)
     options = parser.parse_args()
     compiler = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
     for family in options.families:
@@ -53,11 +54,12 @@ def main() -> None:
         print(json.dumps({
             "family": family, "compiled": len(work), "without a text": len(without_text), "refused": list(refused),
             "refused without two readings": [seed for seed, text in refused.items() if "; rule" not in text],
-            "compile seconds": {f"p{rank}": round(float(np.percentile(seconds, rank)), 3) for rank in (50, 90, 99, 100)},
-            "most words a byte": {f"p{rank}": int(np.percentile(list(work.values()), rank)) for rank in (50, 90, 99, 100)},
+            "compile seconds": {f"p{rank}": round(float(np.percentile(seconds or [0.0], rank)), 3) for rank in (50, 90, 99, 100)},
+            "most words a byte": {f"p{rank}": int(np.percentile(list(work.values()) or [0], rank)) for rank in (50, 90, 99, 100)},
             "hardest": {f"seed {seed}": work[seed] for seed in hardest},
         }, indent=1), flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

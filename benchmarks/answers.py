@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from answer_engines import FREE, OTHERS, PARTICLES, SETTINGS, Answer, Decoding, Engines
 from bfcl_tasks import SETS, bfcl
 from free_replies import Read, read_reply
-from result_files import require, result_file, there
+from result_files import amount, count, errors_as_messages, require, result_file, size, there
 from rich.console import Console
 from rich.table import Table
 
@@ -194,9 +194,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="a folder or a GGUF file, with a chat template")
     parser.add_argument("--bfcl", type=there, help="the wheel bfcl-eval, or a folder in which it was unpacked")
-    parser.add_argument("--count", type=int, default=200, help="tasks of each set")
-    parser.add_argument("--seeds", type=int, default=3, help="how many seeds are drawn with, beside greedy")
-    parser.add_argument("--temperature", type=float, default=0.7, help="of the draws")
+    parser.add_argument("--count", type=count, default=200, help="tasks of each set")
+    parser.add_argument("--seeds", type=amount, default=3, help="how many seeds are drawn with, beside greedy")
+    parser.add_argument("--temperature", type=size, default=0.7, help="of the draws")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
@@ -215,4 +215,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

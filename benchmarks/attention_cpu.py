@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the package does
 
 import torch
 from cpu import environment
-from result_files import count, result_file
+from result_files import count, errors_as_messages, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -79,11 +79,18 @@ def shape_of(text: str) -> tuple[int, int, int]:
     return found
 
 
+def context(text: str) -> int:
+    """An argument's value: tokens that fill blocks."""
+    if count(text) % BLOCK_SIZE:
+        raise argparse.ArgumentTypeError(f"{text} is no multiple of {BLOCK_SIZE}")
+    return int(text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", type=shape_of, default=[(9, 3, 64), (16, 8, 128), (32, 8, 128)], metavar="HxKxD")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=["bf16", "fp8"])
-    parser.add_argument("--tokens", type=count, default=8192, help="of context, a multiple of 16")
+    parser.add_argument("--tokens", type=context, default=8192, help="of context, a multiple of 16")
     parser.add_argument("--threads", nargs="+", type=count, default=[1, 2])
     parser.add_argument("--out", type=result_file, metavar="FILE.json")
     options = parser.parse_args()
@@ -108,4 +115,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

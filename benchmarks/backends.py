@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from masks import read_cases
 from numpy.typing import NDArray
-from result_files import require_engines, result_file, there
+from result_files import chosen, count, errors_as_messages, require_engines, result_file, there, tokenizer_folder
 
 BATCHES, DRAFTS, STEPS = (1, 64, 256), 3, 400
 END = "<|end of the benchmark's texts|>"
@@ -170,9 +170,9 @@ def measured(made: dict[str, Any], requests: list[Request], ends: set[int]) -> I
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True)
     parser.add_argument("--schemas", type=there, required=True)
-    parser.add_argument("--count", type=int, default=max(BATCHES), help="different schemas")
+    parser.add_argument("--count", type=count, default=max(BATCHES), help="different schemas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=result_file)
     options = parser.parse_args()
@@ -186,7 +186,7 @@ def main() -> None:
         tokenizer.add_special_tokens({"eos_token": END})
     ends, vocab_size = {tokenizer.eos_token_id}, -(-len(tokenizer) // 64) * 64
     made = backends(tokenizer, vocab_size)
-    cases = read_cases(options.schemas, 10**9, options.seed, encode)
+    cases = chosen(read_cases(options.schemas, 10**9, options.seed, encode), "--schemas")
     requests, compiling = usable(made, cases, options.count, ends)
     print(f"{len(requests)} schemas, vocabulary of {vocab_size}")
     rows = list(measured(made, requests, ends))
@@ -206,4 +206,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from result_files import result_file, there
+from result_files import count, errors_as_messages, result_file, there
 from schema_coverage import Case, read_schemas
 
 TWINS = 0.7  # how often the second schema is a twin of the first one
@@ -104,7 +104,7 @@ def twin(value: Any, rng: random.Random) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", type=there, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
-    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--count", type=count, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=result_file, required=True, help="JSON lines are written here")
     options = parser.parse_args()
@@ -116,4 +116,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

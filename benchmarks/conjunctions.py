@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from random_walks import one_of
-from result_files import optional, there
+from result_files import count, errors_as_messages, optional, tokenizer_folder
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
@@ -34,9 +34,9 @@ FORMATS = ["email", "date", "date-time", "uri", "hostname", "ipv4", "ipv6", "uui
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=there, required=True)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--walks", type=int, default=5)
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True)
+    parser.add_argument("--count", type=count, default=200)
+    parser.add_argument("--walks", type=count, default=5)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     compiler = Compiler(Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(options.tokenizer)))
@@ -109,4 +109,5 @@ def figures(seconds: list[float]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "api" / "embedded")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--threads", type=count)
     parser.add_argument("--batch", type=count, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--prompt-length", type=count, default=80, help="tokens")
     parser.add_argument("--max-tokens", type=count, default=128)
@@ -93,4 +93,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from result_files import count, errors_as_messages
 
 from maskwright.constraints import Compiler, JsonSchema
 from maskwright.constraints.front_ends.regex.regex import Regex
@@ -95,8 +96,8 @@ def draw(automata: DeviceAutomata, stays: np.ndarray[Any, Any], rng: np.random.G
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--sequences", type=int, default=4)
+    parser.add_argument("--steps", type=count, default=400)
+    parser.add_argument("--sequences", type=count, default=4)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     vocabulary = read_tokenizer("embedded").vocabulary
@@ -111,4 +112,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from result_files import require_engines, result_file, there
+from result_files import amount, count, errors_as_messages, require_engines, result_file, there
 from rich.console import Console
 from rich.table import Table
 
@@ -168,12 +168,12 @@ def neighbour() -> Iterator[None]:
 def batches(path: Path, threads: int, rounds: int, counts: list[int]) -> dict[str, dict[str, float]]:
     """Tokens a second of both engines at so many requests, the best of the rounds; llama.cpp with the better of its settings."""
     best: dict[str, dict[str, float]] = {engine: {} for engine in ENGINES}
-    for count in counts:
-        options = ("--batch-size", str(count))
+    for num_requests in counts:
+        options = ("--batch-size", str(num_requests))
         ways = [("llama.cpp", (*options, "--decode-threads", str(each), "--poll", "0")) for each in dict.fromkeys((1, threads))]
         for engine, given in (("maskwright", options), *ways):
             worker = Worker(engine, path, threads, *given)
-            best[engine][str(count)] = max(best[engine].get(str(count), 0.0), _best_round(worker, rounds))
+            best[engine][str(num_requests)] = max(best[engine].get(str(num_requests), 0.0), _best_round(worker, rounds))
             worker.end()
     return best
 
@@ -352,14 +352,14 @@ def main() -> None:
     parser.add_argument("model", type=there, nargs="?")
     parser.add_argument("--types", nargs="*", default=[], help="other blocks of MODEL to measure")
     parser.add_argument("--shape", nargs="*", default=[], choices=["BF16", *HALVES], help="random weights of Qwen3-0.6B's shape")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=count, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument("--out", type=result_file, metavar="FILE.json")
-    parser.add_argument("--batch", nargs="+", type=int, default=[], help="so many requests at once, in place of one")
+    parser.add_argument("--batch", nargs="+", type=count, default=[], help="so many requests at once, in place of one")
     parser.add_argument("--worker", choices=ENGINES, help=argparse.SUPPRESS)
-    parser.add_argument("--decode-threads", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--decode-threads", type=count, help=argparse.SUPPRESS)
     parser.add_argument("--poll", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--batch-size", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--batch-size", type=amount, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker == "maskwright":
         return maskwright_worker(options.model, options.threads, options.batch_size)
@@ -380,4 +380,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -34,7 +34,7 @@ from typing import Any
 
 import torch
 import transformers
-from result_files import errors_as_messages, result_file
+from result_files import amount, count, errors_as_messages, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -230,13 +230,13 @@ def guesses(config: EngineConfig, compiler: Compiler, arguments: argparse.Namesp
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "api" / "embedded")
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8, 32])
-    parser.add_argument("--shared", type=int, default=200)
-    parser.add_argument("--max-tokens", type=int, default=64)
-    parser.add_argument("--guesses", type=int, default=4, help="requests of the third part")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--batch", type=count, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--shared", type=amount, default=200)
+    parser.add_argument("--max-tokens", type=count, default=64)
+    parser.add_argument("--guesses", type=count, default=4, help="requests of the third part")
+    parser.add_argument("--repeats", type=count, default=3)
     parser.add_argument("--quick", action="store_true", help="the same as --repeats 1 --max-tokens 24")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=count, default=1)
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--skip-continuous", action="store_true")
     parser.add_argument("--out", type=result_file)
@@ -304,4 +304,5 @@ def print_filled(console: Console, table: Table) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -19,7 +19,7 @@ from itertools import combinations, product
 from typing import Any
 
 from conjunctions import walk
-from result_files import result_file, there
+from result_files import count, errors_as_messages, result_file, size, tokenizer_folder
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
@@ -34,11 +34,11 @@ LENGTHS = [{"minLength": 12}, {"maxLength": 40}, {"minLength": 30, "maxLength": 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=there, required=True)
-    parser.add_argument("--walks", type=int, default=10)
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True)
+    parser.add_argument("--walks", type=count, default=10)
     parser.add_argument("--only", default="", help="pairs with this in their names")
-    parser.add_argument("--compile", type=float, default=1000.0, help="milliseconds beyond which a compile is printed")
-    parser.add_argument("--mask", type=float, default=100.0, help="milliseconds beyond which a mask is printed")
+    parser.add_argument("--compile", type=size, default=1000.0, help="milliseconds beyond which a compile is printed")
+    parser.add_argument("--mask", type=size, default=100.0, help="milliseconds beyond which a mask is printed")
     parser.add_argument("--out", type=result_file)
     options = parser.parse_args()
     compiler = Compiler(Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(options.tokenizer)))
@@ -97,4 +97,5 @@ def measured(compiler: Compiler, schema: dict[str, Any], walks: int, seed: str) 
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

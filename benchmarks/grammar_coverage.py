@@ -21,7 +21,7 @@ from typing import Any
 
 import lark
 from acceptors import BYTES, EOS
-from result_files import result_file, there
+from result_files import count, errors_as_messages, result_file, size, there
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -234,8 +234,8 @@ def print_table(console: Console, cases: Sequence[Case], outcomes: Sequence[Outc
     console.print(table)
     reasons = Counter(f"{case['kind']} {got.reason}" for case, got in zip(cases, outcomes, strict=True)
                       if got.verdict == "refused")  # fmt: skip
-    for reason, count in reasons.most_common():
-        console.print(escape(f"refused {count}: {reason}"), highlight=False, soft_wrap=True)
+    for reason, times in reasons.most_common():
+        console.print(escape(f"refused {times}: {reason}"), highlight=False, soft_wrap=True)
 
 
 def print_excluded(console: Console, cases: Sequence[Case]) -> list[Case]:
@@ -261,8 +261,8 @@ def main() -> None:
         "--cases", type=there, required=True, help="JSON lines: kind, grammar, expect, accept, reject, ..."
     )
     parser.add_argument("--kinds", nargs="+", default=["gbnf", "ebnf", "lark", "regex"])
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--seconds", type=float, default=20.0, help="processor time for one case")
+    parser.add_argument("--jobs", type=count, default=2, help="processes")
+    parser.add_argument("--seconds", type=size, default=20.0, help="processor time for one case")
     parser.add_argument("--list", nargs="+", default=["wrong", "crashed"], choices=VERDICTS)
     parser.add_argument("--all", action="store_true", help="judge what is left out, too")
     parser.add_argument("--output", type=result_file, help="write the outcomes here as JSON")
@@ -290,4 +290,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

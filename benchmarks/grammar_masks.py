@@ -21,7 +21,7 @@ from typing import Any
 
 from engines import load_tokenizer
 from masks import CURVE, machine, measure, print_table, summarise
-from result_files import require_engines, result_file, there
+from result_files import count, errors_as_messages, require_engines, result_file, size, tokenizer_folder
 
 FOLDER = Path(__file__).with_name("grammars")
 LANGUAGES = {"json": "JSON", "sql": "SQL", "c": "C", "python": "Python"}
@@ -42,12 +42,12 @@ def read_case(language: str, encode: Callable[[str], list[int]]) -> dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True, help="folder with a tokenizer.json")
     parser.add_argument("--languages", nargs="+", default=list(LANGUAGES), choices=list(LANGUAGES))
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument("--rounds", type=int, default=5, help="compiles of every grammar")
-    parser.add_argument("--seconds", type=float, default=60, help="processor time for one round")
-    parser.add_argument("--gigabytes", type=float, default=6, help="memory of a worker process")
+    parser.add_argument("--rounds", type=count, default=5, help="compiles of every grammar")
+    parser.add_argument("--seconds", type=size, default=60, help="processor time for one round")
+    parser.add_argument("--gigabytes", type=size, default=6, help="memory of a worker process")
     parser.add_argument("--quiet", action="store_true", help="hide what engines print")
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
     parser.add_argument("--out", type=result_file, help="write all figures here as JSON")
@@ -75,4 +75,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -23,7 +23,7 @@ from typing import Any
 
 from hostile_further import FURTHER
 from hostile_sources import FAMILIES, closed, tools
-from result_files import result_file
+from result_files import count, errors_as_messages, result_file, size
 
 from maskwright.constraints import (
     Choice,
@@ -47,8 +47,8 @@ ALL = FAMILIES | FURTHER
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, nargs="*", default=[64])
-    parser.add_argument("--seconds", type=float, nargs="*", default=[0.5, 2.0])
+    parser.add_argument("--megabytes", type=count, nargs="*", default=[64])
+    parser.add_argument("--seconds", type=size, nargs="*", default=[0.5, 2.0])
     parser.add_argument("--only", default="", help="families with this in their names")
     parser.add_argument("--out", type=result_file)
     options = parser.parse_args()
@@ -120,4 +120,5 @@ def write(path: Path, told: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

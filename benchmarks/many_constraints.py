@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from engines import ENGINES, load_tokenizer
-from result_files import optional, there
+from result_files import count, errors_as_messages, optional, tokenizer_folder
 
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 from maskwright.constraints.runtime.mask_batches import make_masks
@@ -151,11 +151,11 @@ def batches(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
-    parser.add_argument("--count", type=int, default=1000, help="different schemas")
-    parser.add_argument("--kept", type=int, default=200, help="of them that stay alive")
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--count", type=count, default=1000, help="different schemas")
+    parser.add_argument("--kept", type=count, default=200, help="of them that stay alive")
     parser.add_argument("--shared", action="store_true", help="all schemas have the same definitions")
-    parser.add_argument("--texts", type=int, default=200, help="random texts whose masks threads ask for")
+    parser.add_argument("--texts", type=count, default=200, help="random texts whose masks threads ask for")
     parser.add_argument("--engine", default="maskwright", choices=list(ENGINES), help="another one: memory alone")
     arguments = parser.parse_args()
     tokenizer = load_tokenizer(arguments.tokenizer)
@@ -204,4 +204,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from result_files import there
+from result_files import chosen, count, errors_as_messages, size, there, tokenizer_folder
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSchema, Vocabulary
@@ -89,7 +89,7 @@ def main() -> None:
     vocabulary = Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(options.tokenizer))
     compiler, slow = Compiler(vocabulary, cache_bytes=0), Compiler(vocabulary, cache_bytes=0)
     rng, started, counts = random.Random(options.seed), time.monotonic(), Counter[str]()
-    cases = read_cases(options.schemas)
+    cases = list(chosen(read_cases(options.schemas), "--schemas"))
     for case in rng.sample(cases, min(options.sample, len(cases))):
         if time.monotonic() - started > options.seconds:
             break
@@ -156,14 +156,15 @@ def read_cases(path: Path) -> list[dict[str, Any]]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", type=there, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
-    parser.add_argument("--tokenizer", type=there, required=True)
-    parser.add_argument("--sample", type=int, default=100)
-    parser.add_argument("--positions", type=int, default=12, help="of each instance, and of the walk")
-    parser.add_argument("--seconds", type=float, default=1e9, help="stop after these")
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True)
+    parser.add_argument("--sample", type=count, default=100)
+    parser.add_argument("--positions", type=count, default=12, help="of each instance, and of the walk")
+    parser.add_argument("--seconds", type=size, default=1e9, help="stop after these")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()
 

@@ -40,7 +40,17 @@ from typing import Any
 
 import numpy as np
 from engines import ENGINES, load_tokenizer, percentiles
-from result_files import require_engines, result_file, there
+from result_files import (
+    amount,
+    chosen,
+    count,
+    errors_as_messages,
+    require_engines,
+    result_file,
+    size,
+    there,
+    tokenizer_folder,
+)
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -235,15 +245,15 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True, help="folder with a tokenizer.json")
     parser.add_argument("--schemas", type=there, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
-    parser.add_argument("--count", type=int, default=200, help="schemas in the sample")
+    parser.add_argument("--count", type=count, default=200, help="schemas in the sample")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engines", nargs="+", default=DEFAULT, choices=list(ENGINES))
-    parser.add_argument("--seconds", type=float, default=30, help="processor time for one schema")
-    parser.add_argument("--gigabytes", type=float, default=6, help="memory of a worker process")
-    parser.add_argument("--batch", type=int, default=100, help="schemas for one worker process")
-    parser.add_argument("--walks", type=int, default=2, help="random walks through each schema")
+    parser.add_argument("--seconds", type=size, default=30, help="processor time for one schema")
+    parser.add_argument("--gigabytes", type=size, default=6, help="memory of a worker process")
+    parser.add_argument("--batch", type=count, default=100, help="schemas for one worker process")
+    parser.add_argument("--walks", type=amount, default=2, help="random walks through each schema")
     parser.add_argument("--cold-start", action="store_true", help="measure it, too")
     parser.add_argument("--quiet", action="store_true", help="hide what engines print")
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
@@ -255,7 +265,7 @@ def main() -> None:
     def encode(text: str) -> list[int]:
         return list(tokenizer.encode(text, add_special_tokens=False))
 
-    cases = read_cases(arguments.schemas, arguments.count, arguments.seed, encode)
+    cases = chosen(read_cases(arguments.schemas, arguments.count, arguments.seed, encode), "--schemas")
     outcomes = measure(arguments.engines, cases, arguments)
     summaries = [summarise(name, found) for name, found in outcomes.items()]
     for key, one in zip(arguments.engines, summaries, strict=True):
@@ -275,4 +285,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -40,6 +40,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from result_files import amount, count, errors_as_messages, size
 from rich.console import Console
 from soak_kinds import CHAT, COMPLETIONS, MOST_OUTPUTS, Answer, Ask, request, said
 
@@ -332,32 +333,32 @@ async def all_of(port: int, numbers: range, together: int, count: Count, deadlin
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--together", type=int, default=24)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="after which no request is begun")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first request: other requests")
+    parser.add_argument("--requests", type=count, default=10_000)
+    parser.add_argument("--together", type=count, default=24)
+    parser.add_argument("--seconds", type=size, default=math.inf, help="after which no request is begun")
+    parser.add_argument("--first", type=amount, default=0, help="the number of the first request: other requests")
     parser.add_argument("--out", type=Path, default=Path("build/soak.json"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    count, begun = Count(), time.perf_counter()
+    counted, begun = Count(), time.perf_counter()
     with serving(options.out.with_suffix(".log")) as (port, pid):
         before, num_warm, deadline = metrics(port), int(options.requests * WARM_SHARE), begun + options.seconds
-        asyncio.run(all_of(port, range(options.first, options.first + num_warm), options.together, count, deadline))
+        asyncio.run(all_of(port, range(options.first, options.first + num_warm), options.together, counted, deadline))
         warm, warm_crowd = idle(port), crowd(pid)
         for start in range(num_warm, options.requests, 1000):
             numbers = range(options.first + start, options.first + min(start + 1000, options.requests))
-            asyncio.run(all_of(port, numbers, options.together, count, deadline))
+            asyncio.run(all_of(port, numbers, options.together, counted, deadline))
             now = metrics(port)
             memory = total(now, "process_resident_memory_bytes") / 2**20
-            seconds, wrong = time.perf_counter() - begun, len(count.failures)
-            console.print(f"{count.kinds.total()} requests, {seconds:.0f} s, {memory:.0f} MB, {wrong} wrong")
-        found = findings(count, before, warm, idle(port)) | crowd_findings(warm_crowd, crowd(pid))
+            seconds, wrong = time.perf_counter() - begun, len(counted.failures)
+            console.print(f"{counted.kinds.total()} requests, {seconds:.0f} s, {memory:.0f} MB, {wrong} wrong")
+        found = findings(counted, before, warm, idle(port)) | crowd_findings(warm_crowd, crowd(pid))
     results = {
-        "requests": count.kinds.total(), "together": options.together, "cpus": os.cpu_count(),
+        "requests": counted.kinds.total(), "together": options.together, "cpus": os.cpu_count(),
         "seconds": round(time.perf_counter() - begun, 1),
-        "kinds": count.kinds, "clients": count.clients, "outputs": count.outputs,
+        "kinds": counted.kinds, "clients": counted.clients, "outputs": counted.outputs,
         "findings": {name: {"holds": holds, "figures": figures} for name, (holds, figures) in found.items()},
-        "failures": count.failures[:50],
+        "failures": counted.failures[:50],
     }  # fmt: skip
     options.out.write_text(json.dumps(results, indent=1) + "\n")
     for name, (holds, figures) in found.items():
@@ -367,4 +368,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

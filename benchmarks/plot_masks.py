@@ -11,7 +11,7 @@ import argparse
 import json
 from typing import Any
 
-from result_files import pyplot, there
+from result_files import errors_as_messages, pyplot, there
 
 plt = pyplot()
 
@@ -95,4 +95,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

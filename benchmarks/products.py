@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the package does: thre
 import numpy as np
 import torch
 from cpu import environment, random_rows
-from result_files import result_file
+from result_files import count, errors_as_messages, result_file
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
@@ -67,8 +67,8 @@ def measured(matrix: Packed | Scaled, rows: list[int]) -> dict[str, float]:
     size = sum(tensor.nbytes for tensor in tensors) / 1e9
     product = cpu.Product([matrix])
     calls: dict[str, Callable[[], Any]] = {"read": lambda: [word.sum() for word in words]}
-    for count in rows:
-        calls[str(count)] = partial(product, torch.randn(count, COLUMNS))
+    for num_rows in rows:
+        calls[str(num_rows)] = partial(product, torch.randn(num_rows, COLUMNS))
     times: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(ROUNDS + 2):
         for name, call in calls.items():
@@ -83,16 +83,16 @@ def main() -> None:
     names = [*BLOCK_TYPES, *CODES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--types", nargs="+", choices=names, default=names, metavar="TYPE", help=", ".join(names))
-    parser.add_argument("--rows", nargs="+", type=int, default=[1], help="of activations")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--megabytes", type=int, default=96, help="of a matrix")
+    parser.add_argument("--rows", nargs="+", type=count, default=[1], help="of activations")
+    parser.add_argument("--threads", nargs="+", type=count, default=[1, 2])
+    parser.add_argument("--megabytes", type=count, default=96, help="of a matrix")
     parser.add_argument("--out", type=result_file, metavar="FILE.json")
     options = parser.parse_args()
     if not cpu.is_available():
         raise SystemExit("error: no compiled products here: this needs a C compiler, and a processor with AVX2 or DotProd")
     results: dict[str, dict[str, dict[str, float]]] = {}
-    ratio_names = [f"{count} / read" for count in options.rows]
-    table = Table("type", "threads", "read", *(f"{count} row(s)" for count in options.rows), *ratio_names)
+    ratio_names = [f"{num_rows} / read" for num_rows in options.rows]
+    table = Table("type", "threads", "read", *(f"{num_rows} row(s)" for num_rows in options.rows), *ratio_names)
     for name in options.types:
         matrix = matrix_of(name, options.megabytes << 20)
         if not cpu.can_multiply(matrix):
@@ -102,7 +102,7 @@ def main() -> None:
             torch.set_num_threads(threads)
             found = measured(matrix, options.rows)
             results.setdefault(name, {})[str(threads)] = found
-            ratios = [found[str(count)] / found["read"] for count in options.rows]
+            ratios = [found[str(num_rows)] / found["read"] for num_rows in options.rows]
             table.add_row(name, str(threads), *(f"{value:.1f}" for value in found.values()), *(f"{ratio:.2f}" for ratio in ratios))
     Console().print(table)
     if options.out is not None:
@@ -112,4 +112,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -33,7 +33,7 @@ from jsonschema_specifications import REGISTRY
 from numpy.typing import NDArray
 from referencing import Resource
 from referencing.jsonschema import DRAFT202012
-from result_files import optional, result_file, there
+from result_files import chosen, errors_as_messages, optional, result_file, size, there, tokenizer_folder
 from schema_coverage import Case, read_remotes, read_schemas, read_suite
 from transformers import AutoTokenizer
 from workers import TimeUp
@@ -61,7 +61,7 @@ def main() -> None:
     walks = read_walks(options.walks)
     with options.walks.open("a") as lines:
         compilers: dict[str, Compiler] = {}
-        for name, folder in plan(list(cases), options.tokenizers, options.seed):
+        for name, folder in plan(list(chosen(list(cases), "--names")), options.tokenizers, options.seed):
             if (name, folder.name) in walks or time.time() > options.until:
                 continue
             if folder.name not in compilers:
@@ -223,13 +223,13 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", type=there, help="JSON lines in the form of MaskBench, .xz allowed")
     parser.add_argument("--suite", type=there, help="folder of the official JSON-Schema-Test-Suite")
-    parser.add_argument("--tokenizers", type=Path, nargs="+", required=True, help="folders that transformers can load")
+    parser.add_argument("--tokenizers", type=tokenizer_folder, nargs="+", required=True, help="folders that transformers can load")
     parser.add_argument("--walks", type=Path, required=True, help="JSON lines that are read, then added to")
     parser.add_argument("--output", type=result_file, help="write the counts and failures here as JSON")
     parser.add_argument("--names", nargs="+", default=[], help="only schemas whose name contains one of these")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--order", choices=["declared", "any"], default="declared")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of processor time, for one schema with one tokenizer")
+    parser.add_argument("--seconds", type=size, default=20.0, help="of processor time, for one schema with one tokenizer")
     parser.add_argument("--until", type=float, default=float("inf"), help="begin no schema after this time (seconds since 1970)")
     options = parser.parse_args()
     if not options.schemas and not options.suite:
@@ -239,4 +239,5 @@ def parse_arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

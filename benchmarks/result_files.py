@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import lzma
+import math
 import os
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from maskwright.foundation.errors import MaskwrightError
 
+_Case = TypeVar("_Case")
+_TOKENIZERS = ("tokenizer.json", "tokenizer.json.xz", "tokenizer.model", "tekken.json", "vocab.json")
 NEED_MATPLOTLIB = "plots need matplotlib (pip install matplotlib)"
 
 
@@ -34,11 +39,44 @@ def count(text: str) -> int:
     return int(text)
 
 
+def amount(text: str) -> int:
+    """An argument's value: an integer that is not negative."""
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text} is no integer from 0 on")
+    return int(text)
+
+
+def size(text: str) -> float:
+    """An argument's value: a finite number that is not negative."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise ArgumentTypeError(f"{text} is no number from 0 on")
+    return value
+
+
 def there(text: str) -> Path:
     """An argument's value: a file or folder that is there."""
     if not Path(text).exists():
         raise ArgumentTypeError(f"there is no {text}")
     return Path(text)
+
+
+def tokenizer_folder(text: str) -> Path:
+    """An argument's value: a folder with a tokenizer that transformers can load."""
+    folder = there(text)
+    if not any((folder / name).is_file() for name in _TOKENIZERS):
+        raise ArgumentTypeError(f"{text} is no folder with a tokenizer.json")
+    return folder
+
+
+def chosen(cases: Sequence[_Case], option: str) -> Sequence[_Case]:
+    """What a benchmark is to run. Ends the program with a message where nothing is left. option: which chose it."""
+    if not cases:
+        raise SystemExit(f"error: nothing to measure is left by {option}")
+    return cases
 
 
 def has_matplotlib() -> bool:
@@ -98,8 +136,10 @@ def require_engines(names: Iterable[str], *, option: str = "") -> None:
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
-    """A block in which an error of Maskwright's ends the program with its message: an option asks for what cannot be done."""
+    """A block in which an error of Maskwright's, or of a file that is read, ends the program with its message."""
     try:
         yield
-    except MaskwrightError as error:
+    except (MaskwrightError, OSError) as error:
         raise SystemExit(f"error: {error}") from None
+    except (json.JSONDecodeError, lzma.LZMAError, UnicodeDecodeError) as error:
+        raise SystemExit(f"error: a file that is read is no JSON: {error}") from None

@@ -18,7 +18,7 @@ from typing import Any
 
 from engines import load_tokenizer
 from masks import read_cases
-from result_files import there
+from result_files import chosen, count, errors_as_messages, there, tokenizer_folder
 from rich.console import Console
 from rich.table import Table
 
@@ -54,13 +54,14 @@ def walk(constraint: Constraint, texts: list[list[int]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=there, required=True, help="folder with a tokenizer.json")
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True, help="folder with a tokenizer.json")
     parser.add_argument("--schemas", type=there, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
-    parser.add_argument("--count", type=int, default=5, help="schemas, the largest first")
+    parser.add_argument("--count", type=count, default=5, help="schemas, the largest first")
     arguments = parser.parse_args()
     warm_up()
     tokenizer = load_tokenizer(arguments.tokenizer)
-    cases = read_cases(arguments.schemas, 10**6, 0, lambda text: list(tokenizer.encode(text, add_special_tokens=False)))
+    read = read_cases(arguments.schemas, 10**6, 0, lambda text: list(tokenizer.encode(text, add_special_tokens=False)))
+    cases = list(chosen(read, "--schemas"))
     cases.sort(key=lambda case: -len(case["schema"]))
     compiler = Compiler(Vocabulary.from_tokenizer(tokenizer), cache_bytes=0)
     table = Table("schema", "KB", "states", "file KB", "compile", "pass", "load", "pass", "trusted", "pass")
@@ -93,5 +94,6 @@ def measured(case: dict[str, Any], compiler: Compiler) -> list[str] | None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()
 

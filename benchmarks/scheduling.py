@@ -29,7 +29,7 @@ from typing import Any
 import cluster_simulation as cluster
 import numpy as np
 import step_calibration as calibration
-from result_files import result_file, there
+from result_files import count, errors_as_messages, result_file, size, there
 from rich.console import Console
 from rich.table import Table
 
@@ -253,12 +253,12 @@ def results(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, help="10,000; with --cluster 1,000,000")
-    parser.add_argument("--rate", type=float, default=0.0, help="requests a second; 0: all at once")
-    parser.add_argument("--schemas", type=int, help="40; with --cluster 2,000")
-    parser.add_argument("--step-ms", type=float, default=8.0)
-    parser.add_argument("--token-us", type=float, default=20.0)
-    parser.add_argument("--block-us", type=float, default=40.0)
+    parser.add_argument("--requests", type=count, help="10,000; with --cluster 1,000,000")
+    parser.add_argument("--rate", type=size, default=0.0, help="requests a second; 0: all at once")
+    parser.add_argument("--schemas", type=count, help="40; with --cluster 2,000")
+    parser.add_argument("--step-ms", type=size, default=8.0)
+    parser.add_argument("--token-us", type=size, default=20.0)
+    parser.add_argument("--block-us", type=size, default=40.0)
     parser.add_argument("--cluster", action="store_true")
     for name, kind in CLUSTER_OPTIONS.items():
         parser.add_argument(f"--{name}", type=kind, help="with --cluster")
@@ -312,4 +312,5 @@ def _schedule(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

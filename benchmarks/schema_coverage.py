@@ -27,7 +27,7 @@ from typing import Any
 
 from acceptors import ACCEPTORS, Acceptor, Accepts, Declined, Question
 from engines import percentiles
-from result_files import require_engines, result_file, there
+from result_files import chosen, count, errors_as_messages, require_engines, result_file, size, there
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -328,7 +328,7 @@ def report(
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     """Measure one collection with all engines and print it; the figures as JSON."""
-    sections = list(dict.fromkeys(case.section for case in cases))
+    sections = list(dict.fromkeys(case.section for case in chosen(cases, "--names, --files or --sample")))
     results: dict[str, Any] = {}
     for acceptor in engines.values():
         setting = dataclasses.replace(wanted, orders=orders_of(acceptor, wanted.orders))
@@ -336,10 +336,10 @@ def report(
         outcomes = measure(acceptor, cases, setting, arguments)
         rows, name = [], acceptor.name
         for section in [*sections, *(["all"] if len(sections) > 1 else [])]:
-            chosen = [
+            of_section = [
                 (case, got) for case, got in zip(cases, outcomes, strict=True) if section in ("all", case.section)
             ]
-            rows.append((section, summarise([case for case, _ in chosen], [got for _, got in chosen])))
+            rows.append((section, summarise([case for case, _ in of_section], [got for _, got in of_section])))
         wrong = wrong_values(cases, outcomes)
         if title == "MaskBench":
             second_opinion(wrong, cases)
@@ -376,12 +376,12 @@ def main() -> None:
         "--optional", action="store_true", help="the suite's optional tests instead of the required ones"
     )
     parser.add_argument("--names", nargs="+", default=[], help="only schemas whose name contains one of these")
-    parser.add_argument("--sample", type=int, help="this many schemas, chosen at random")
+    parser.add_argument("--sample", type=count, help="this many schemas, chosen at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engines", nargs="+", default=["maskwright"], choices=list(ACCEPTORS))
     parser.add_argument("--order", choices=("both", "declared", "any"), default="both", help="of keys, on MaskBench")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--seconds", type=float, default=2.0, help="processor time for one schema and its values")
+    parser.add_argument("--jobs", type=count, default=2, help="processes")
+    parser.add_argument("--seconds", type=size, default=2.0, help="processor time for one schema and its values")
     parser.add_argument("--list-wrong", action="store_true", help="print every value that is judged wrongly")
     parser.add_argument(
         "--list", nargs="+", default=[], choices=VERDICTS[2:], help="print the schemas of these verdicts"
@@ -414,4 +414,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

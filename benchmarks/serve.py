@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from load_client import Reply, ask, server, stream
-from result_files import can_plot, pyplot, result_file, there
+from result_files import can_plot, count, errors_as_messages, pyplot, result_file, size, there
 from rich.console import Console
 from rich.table import Table
 
@@ -241,9 +241,9 @@ def plot(results: dict[str, Any], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
-    parser.add_argument("--loads", type=float, nargs="+", default=[0.4, 0.8], help="shares of the capacity")
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--seconds", type=size, default=60.0, help="of each run")
+    parser.add_argument("--loads", type=size, nargs="+", default=[0.4, 0.8], help="shares of the capacity")
+    parser.add_argument("--batch", type=count, default=16)
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
     parser.add_argument("--out", type=result_file, default=Path(__file__).parent / "results" / f"serve-{date.today()}.json")
     parser.add_argument("--plot", type=there)
@@ -281,4 +281,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from load_client import server
-from result_files import result_file
+from result_files import count, errors_as_messages, result_file, size
 from rich.console import Console
 
 ROUNDS = 4
@@ -177,8 +177,8 @@ async def measured(port: int, seconds: float, orders: Connection) -> tuple[list[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--attackers", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=60.0, help="without, and with the attack")
+    parser.add_argument("--attackers", type=count, default=50)
+    parser.add_argument("--seconds", type=size, default=60.0, help="without, and with the attack")
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
     parser.add_argument("--out", type=result_file, default=Path(__file__).parent / "results" / f"slow-schemas-{date.today()}.json")
     options = parser.parse_args()
@@ -202,4 +202,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -27,7 +27,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 from load_client import Reply, ask, server, stream
-from result_files import result_file
+from result_files import count, errors_as_messages, result_file
 from rich.console import Console
 
 Check = Callable[[str], bool]
@@ -133,11 +133,11 @@ def _slope(readings: list[dict[str, Any]], key: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", type=int, default=500)
-    parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--together", type=int, default=64)
-    parser.add_argument("--cache-mb", type=int, default=64)
-    parser.add_argument("--max-sequences", type=int, default=512, help="in the batch of the first part")
+    parser.add_argument("--streams", type=count, default=500)
+    parser.add_argument("--requests", type=count, default=10_000)
+    parser.add_argument("--together", type=count, default=64)
+    parser.add_argument("--cache-mb", type=count, default=64)
+    parser.add_argument("--max-sequences", type=count, default=512, help="in the batch of the first part")
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
     parser.add_argument("--out", type=result_file, default=Path(__file__).parent / "results" / f"soak-{date.today()}.json")
     options = parser.parse_args()
@@ -155,4 +155,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

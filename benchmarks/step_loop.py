@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from result_files import result_file
+from result_files import count, errors_as_messages, result_file, size
 from rich.console import Console
 from rich.table import Table
 
@@ -93,13 +93,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "api" / "embedded")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--batch", type=int, nargs="+", default=[32, 256])
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--temperature", type=float, default=0.8)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batch", type=count, nargs="+", default=[32, 256])
+    parser.add_argument("--steps", type=count, default=30)
+    parser.add_argument("--turns", type=count, default=3)
+    parser.add_argument("--temperature", type=size, default=0.8)
+    parser.add_argument("--threads", type=count, default=1)
     parser.add_argument("--loops", nargs="+", choices=LOOPS, default=[name for name in LOOPS if "graphs" not in name])
-    parser.add_argument("--pretend", type=float, metavar="MS", help="forward passes of this many milliseconds")
+    parser.add_argument("--pretend", type=size, metavar="MS", help="forward passes of this many milliseconds")
     parser.add_argument("--out", type=result_file)
     arguments = parser.parse_args()
 
@@ -137,4 +137,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from result_files import errors_as_messages, result_file, there
+from result_files import count, errors_as_messages, result_file, there
 from rich.console import Console
 from rich.table import Table
 
@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=there)
     parser.add_argument("--types", nargs="+", default=["F16", "Q8_0", "Q5_1", "Q4_1", "Q4_0"])
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=count, default=1)
     parser.add_argument("--products", default="auto", help="of this engine: see docs/weights.md")
     parser.add_argument("--out", type=result_file, metavar="FILE.json")
     parser.add_argument("--measure", choices=["engine", "llama.cpp"], help=argparse.SUPPRESS)
@@ -167,4 +167,5 @@ def show(results: dict[str, dict[str, float]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

@@ -29,7 +29,7 @@ class LoopWatch:
     def __init__(self, bound: int) -> None:
         self.bound = bound
         self.num_read = 0
-        self._longest = max(MOST_BOUNDS * bound, self.num_needed(LONGEST_CYCLE)) + LONGEST_CYCLE  # tokens that are remembered
+        self.longest = max(MOST_BOUNDS * bound, self.num_needed(LONGEST_CYCLE)) + LONGEST_CYCLE  # tokens that are remembered
         self._tokens: list[int] = []  # the last ones
         self._last_at: dict[int, int] = {}  # token -> its last place
         self._num_near = 0  # of the last tokens, how many on end were among the LONGEST_CYCLE before them
@@ -45,8 +45,8 @@ class LoopWatch:
         self._last_at[token_id] = self.num_read
         self._tokens.append(token_id)
         self.num_read += 1
-        if len(self._tokens) > 4 * self._longest:
-            del self._tokens[: -self._longest]
+        if len(self._tokens) > 4 * self.longest:
+            del self._tokens[: -self.longest]
 
     def clear(self) -> None:
         """What was read so far is no part of any loop."""
@@ -64,6 +64,10 @@ class LoopWatch:
         if self._num_near < self._fewest_near:
             return None
         return next((period for period in self._candidates() if not self._num_missing(period)), None)
+
+    def covered(self, period: int) -> int:
+        """How many of the last tokens that are remembered a cycle of this period covers."""
+        return self._covered(period, len(self._tokens))
 
     def covers(self, period: int, length: int) -> bool:
         """Whether a cycle of this period covers the last `length` tokens."""

@@ -7,12 +7,13 @@ or the last token of the budget. So the tokens are watched (`loops.py`), and whe
 1. When some allowed token ends the value, only those remain that end it soonest, whatever they say behind it: a closing quote,
    what may stand behind a number, a bracket.
 2. When none does (a pattern or `minLength` wants more, a character is not complete), the choice is the model's, as before,
-3. but not for ever: after PATIENCE tokens without getting nearer to the end only tokens on the shortest way there remain. Each of
-   them brings the end nearer by one at least, so it comes.
+3. but not for ever: after PATIENCE tokens without getting nearer to the end (in an array or object: of all its tokens, for it may
+   begin new ones with every step back) only tokens on the shortest way there remain. Each of them brings the end nearer by one at
+   least, so it comes.
 
 The loop runs in the innermost value in which all of it lies. One of items is ended with their array, and so are items in several
-of which something had to be ended. Texts that the constraint requires are left alone by 2; a loop is told only when the choice was
-narrowed for it.
+of which something had to be ended; one of members (`member_loops.py`) with their object, and so are members of which several names
+had to be ended. Texts that the constraint requires are left alone by 2; a loop is told only when the choice was narrowed for it.
 
 All of this follows from the tokens so far and how many are left. So it is the same in every loop of steps, and in a session that is
 resumed.
@@ -28,15 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...constraints.runtime.front_end import values_of
-from ...constraints.runtime.values import OpenValue, Values, WholeText, ending_tokens
+from ...constraints.runtime.values import Kind, OpenValue, Values, WholeText, ending_tokens
 from .loops import Loop, LoopWatch
 from .mask_tokens import tokens_in
+from .member_loops import MemberWatch
 from .request import Constraint
 
 DEFAULT_BOUND = 32  # tokens, and characters, that a loop may cover in a string or number
 FACTOR_OF_CONTAINERS = 2  # in an array or object as many times that: equal items may be meant
 PATIENCE = 8  # tokens that may bring the end no nearer
-FEWEST_ITEMS = 3  # of an array, in which something had to be ended; then the array is ended, too
+FEWEST_ITEMS = 3  # of an array, in which something had to be ended, or names of an object; then that is ended, too
 
 
 class Steering:
@@ -46,13 +48,13 @@ class Steering:
         """begun: of the text, before the first token."""
         self._constraint, self._values = constraint, values
         self._spellings = constraint.vocabulary.spellings
-        self._watch = LoopWatch(bound)
+        self._watch, self._members = LoopWatch(bound), MemberWatch(bound)
         self._unread = bytearray(begun)  # text that `values` has not seen: it is read when it matters
         self._num_bytes = len(begun)
         self._target: OpenValue | None = None  # the value that is to end
         self._least = self._patience = 0  # tokens to the end, at least so far; tokens that may not get below that
         self._loop: Loop | None = None  # that is being ended, if nothing was narrowed yet
-        self._ended_in: dict[int, frozenset[str]] = {}  # start of an array -> items in which something had to be ended
+        self._ended_in: dict[int, frozenset[str]] = {}  # start of a value -> items in which something had to be ended
         self.mask: NDArray[np.uint32] | None = None
         self.loops: tuple[Loop, ...] = ()  # that were ended
 
@@ -63,11 +65,12 @@ class Steering:
 
     def is_idle_for(self, num_tokens: int) -> bool:
         """Whether, whatever the next so many tokens are, all masks up to and behind them are the constraint's."""
-        return self._target is None and self._watch.is_none_within(num_tokens)
+        is_none = self._watch.is_none_within(num_tokens) and self._members.is_none_within(num_tokens)
+        return self._target is None and is_none
 
     def fork(self) -> Steering:
         child = copy.copy(self)
-        child._values, child._watch = self._values.fork(), self._watch.fork()
+        child._values, child._watch, child._members = self._values.fork(), self._watch.fork(), self._members.fork()
         child._unread, child._ended_in = self._unread.copy(), self._ended_in.copy()
         return child
 
@@ -77,11 +80,13 @@ class Steering:
         self._unread += spelled
         self._num_bytes += len(spelled)
         self._watch.take(token_id)
+        self._members.take(token_id, spelled)
         before = self._target
         if before is not None:
             self._target = self._behind(before)
-        elif (period := self._watch.period()) is not None:
-            self._target = self._value_of(period)
+        else:
+            period = self._watch.period()
+            self._target = self._object() if period is None else self._value_of(period)
         if self._target is not before:
             self._least, self._patience = num_needed, PATIENCE
         self.mask = None if self._target is None or not num_left else self._narrowed(self._target, state, num_needed, num_left)
@@ -105,22 +110,40 @@ class Steering:
                 return around[-1]
         return None
 
+    def _object(self) -> OpenValue | None:
+        """The object that a loop of members is to be ended with."""
+        found = self._members.loop()
+        if found is None:
+            return None
+        self._read()
+        around = [each for each in self._values.open if each.start <= self._num_bytes - found.num_bytes]
+        if not around or around[-1].kind != "object":
+            return None
+        self._loop = Loop(around[-1].path, found.text, found.num_members, found.start)
+        return around[-1]
+
     def _behind(self, target: OpenValue) -> OpenValue | None:
-        """What is to end now: the value, as long as it is open, and then perhaps the array that it is in."""
+        """What is to end now: the value, as long as it is open, and then perhaps the array or the object that it is in."""
         self._read()
         if _is_open(target, self._values):
             return target
         self._watch.clear()
+        self._members.clear()
         was_told, self._loop = self._loop is None, None
-        array = next((each for each in reversed(self._values.open) if each.kind == "array"), None)
-        if array is None or not was_told:
+        if not was_told:
             return None
-        item = target.path.removeprefix(f"{array.path}/").partition("/")[0]
-        items = self._ended_in[array.start] = self._ended_in.get(array.start, frozenset()) | {item}
+        kinds: tuple[Kind, ...] = ("object", "array") if target.kind == "key" else ("array",)
+        around = (next((each for each in reversed(self._values.open) if each.kind == kind), None) for kind in kinds)
+        return next((each for each in around if each is not None and self._is_looping(each, target)), None)
+
+    def _is_looping(self, around: OpenValue, target: OpenValue) -> bool:
+        """Whether enough had to be ended in an array or object, of which the target was the last; then that is told."""
+        item = str(target.start) if around.kind == "object" else target.path.removeprefix(f"{around.path}/").partition("/")[0]
+        items = self._ended_in[around.start] = self._ended_in.get(around.start, frozenset()) | {item}
         if len(items) < FEWEST_ITEMS:
-            return None
-        self._loop = Loop(array.path, self.loops[-1].text, len(items), self.loops[-1].start)
-        return array
+            return False
+        self._loop = Loop(around.path, self.loops[-1].text, len(items), self.loops[-1].start)
+        return True
 
     def _read(self) -> None:
         self._values.read(bytes(self._unread))
@@ -137,7 +160,8 @@ class Steering:
         if ends.any():
             return self._told(ends, allowed)
         if num_needed < self._least:
-            self._least, self._patience = num_needed, PATIENCE
+            self._least = num_needed
+            self._patience = self._patience if target.kind in ("array", "object") else PATIENCE
         elif self._patience:
             self._patience -= 1
         if self._patience:

@@ -127,6 +127,9 @@ def test_what_is_imported_of_the_package_is_there(script: Path) -> None:
         ("schema_coverage.py", ["--schemas", "nowhere.jsonl"], "there is no nowhere.jsonl"),
         ("grammar_coverage.py", ["--cases", "nowhere.jsonl"], "there is no nowhere.jsonl"),
         ("weights.py", ["nowhere.gguf"], "there is no nowhere.gguf"),
+        ("limits.py", ["--seconds", "-1"], "-1 is no number from 0 on"),
+        ("masks.py", ["--tokenizer", ".", "--schemas", "."], "is no folder with a tokenizer.json"),
+        ("schema_coverage.py", ["--schemas", "."], "error: "),
         ("scheduling.py", ["--cluster", "--requests", "20", "--replicas", "2"], "every replica has failed"),
     ],
 )
@@ -134,6 +137,32 @@ def test_wrong_arguments_are_messages(script: str, given: list[str], message: st
     command = [sys.executable, str(SCRIPTS / script), *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode and message in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.name)
+def test_numbers_are_looked_at_and_errors_are_messages(script: Path) -> None:
+    """An integer may be anything where it is a seed or hidden; a `main` runs in `errors_as_messages`, or in one of its own."""
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
+            types = [key.value.id for key in node.keywords if key.arg == "type" and isinstance(key.value, ast.Name)]
+            is_hidden = any(key.arg == "help" and isinstance(key.value, ast.Attribute) for key in node.keywords)
+            assert is_hidden or not {"int", "float"} & {*types} or ast.literal_eval(node.args[0]) in ("--seed", "--until"), ast.unparse(node)
+    bare = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node) == "if __name__ == '__main__':\n    main()"]
+    assert not bare or script.name == "mask_worker.py"
+
+
+def test_files_that_are_read_and_what_is_left_of_them(lengths: ModuleType, tmp_path: Path) -> None:
+    known = sys.modules["result_files"]
+    assert [known.amount("0"), known.size("0.5"), known.chosen([1], "--names")] == [0, 0.5, [1]]
+    for read, text in ((known.amount, "-1"), (known.size, "nan"), (known.size, "inf"), (known.size, "x"), (known.tokenizer_folder, str(tmp_path))):
+        with pytest.raises(ArgumentTypeError, match=re.escape(text)):
+            read(text)
+    with pytest.raises(SystemExit, match="error: nothing to measure is left by --names"):
+        known.chosen([], "--names")
+    for wrong in (lambda: json.loads("{"), lambda: (tmp_path / "x").read_text(), lambda: b"\xff".decode()):
+        with pytest.raises(SystemExit, match=r"^error: "), known.errors_as_messages():
+            wrong()
 
 
 def test_a_small_trace_is_scheduled() -> None:

@@ -17,6 +17,7 @@ from maskwright.engine.errors import RequestError
 from maskwright.engine.requests import loops
 from maskwright.engine.requests.guide import Guide, MaskViews
 from maskwright.engine.requests.loops import FEWEST_REPETITIONS, LONGEST_CYCLE, Loop, LoopWatch
+from maskwright.engine.requests.member_loops import FACTOR_OF_MEMBERS, FEWEST_MEMBERS, MemberWatch
 from maskwright.engine.requests.request import Request
 from maskwright.engine.requests.steering import DEFAULT_BOUND, FEWEST_ITEMS, PATIENCE, steering_for
 from maskwright.engine.search.beams import BeamSearch
@@ -244,6 +245,69 @@ def test_recursion_is_closed_again() -> None:
     tree = {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False}
     text, ended = written(JsonSchema(tree), lambda text: {b"{": [b'"'], b":": [b"{"]}.get(text[-1:], []), max_tokens=600)
     assert text.count("{") < 2 * BOUND + PATIENCE and [each.path for each in ended] == ["#"]
+
+
+MAP = JsonSchema({"type": "object", "additionalProperties": {"type": "integer"}}, whitespace="compact")
+
+
+def numbered(name: str, value: Callable[[int], str], first: int = 1) -> Will:
+    """A model that writes members with counted names."""
+
+    def will(text: bytes) -> Sequence[bytes]:
+        said = "{" + ",".join(f'"{name}{number}":{value(number)}' for number in range(first, first + 200))
+        return [said[len(text) : len(text) + 1].encode()] if said.encode().startswith(text) else []
+
+    return will
+
+
+def test_arrays_in_arrays_are_closed_though_new_ones_are_begun() -> None:
+    nested = JsonSchema({"$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"})
+    depth = 2 * BOUND + 1
+    text, ended = written(nested, lambda text: [b"["] if text.count(b"[") < depth or text.endswith(b",") else [b"]", b","][text.endswith(b"]") :], max_tokens=200)
+    assert [each.path for each in ended] == ["#"] and len(text) < 3 * depth + 3 * PATIENCE
+
+
+@pytest.mark.parametrize(("name", "first"), [("key", 1), ("k_", 95), ("", 123456), ("a1b", 7)])
+def test_members_whose_names_differ_in_digits_alone_are_a_loop(name: str, first: int) -> None:
+    text, ended = written(MAP, numbered(name, lambda _: "10", first), max_tokens=400)
+    members = json.loads(text)
+    assert FEWEST_MEMBERS <= len(members) <= 2 * BOUND * FACTOR_OF_MEMBERS / len('"1":10,') and set(members.values()) == {10}
+    assert [(each.path, each.count <= len(members)) for each in ended] == [("#", True)]
+    assert written(MAP, numbered(name, lambda _: "10", first), bound=None, max_tokens=100)[1] == ()
+
+
+def test_members_that_say_something_are_none() -> None:
+    values: list[Callable[[int], str]] = [str, lambda number: str(number % 3)]
+    for value in values:
+        text, ended = written(MAP, numbered("key", value), max_tokens=500)
+        assert len(json.loads(text)) > 40 and ended == ()
+    numbers = f"[{','.join(map(str, range(10, 99)))}"
+    source = JsonSchema({"type": "array", "items": {"type": "integer"}}, whitespace="compact")
+    counted, ended = written(source, lambda text: [numbers[len(text) : len(text) + 1].encode()])
+    assert len(json.loads(counted)) > 30 and ended == ()
+
+
+def test_an_object_whose_names_loop_one_after_the_other_is_ended() -> None:
+    letters = iter("abcdefghijklmnop" * 100)
+    text, ended = written(MAP, lambda text: [b'"'] if text[-1:] in b"{," else [b","] if text[-1:].isdigit() else [text[-1:] if text[-1:] not in b'":' else
+        next(letters).encode(), b"1"], max_tokens=400)  # fmt: skip
+    assert list(json.loads(text)) == [letter * BOUND for letter in list(json.loads(text)) for letter in letter[:1]]
+    assert len(json.loads(text)) == FEWEST_ITEMS and [each.path for each in ended] == ["#"] * (FEWEST_ITEMS + 1)
+
+
+def test_no_loop_of_members_comes_before_it_may() -> None:
+    text = "{" + ",".join(f'"key{number}":10' for number in range(60))
+    watch = MemberWatch(BOUND)
+    idle = found = 0
+    for place, character in enumerate(text):
+        idle = max(idle - 1, 0)
+        watch.take(ord(character), character.encode())
+        assert not (idle and watch.loop()), place
+        found += watch.loop() is not None
+        idle = max(idle, next(count for count in range(99) if not watch.is_none_within(count)))
+    assert found > 10
+    watch.clear()
+    assert watch.loop() is None
 
 
 def test_a_key_is_ended() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 _QUOTIENT_DIGITS = 28  # to which Python divides decimals; more are an error
 MAX_FRACTION_DIGITS = 4  # multiples of 10**-k are spelled without exponent up to here
+_SMALL = Decimal("0.0001")  # numbers below are spelled with an exponent
+_MIRRORED = {"ge": "le", "gt": "lt", "le": "ge", "lt": "gt"}  # of bounds, those of the negated value
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
 
@@ -14,7 +16,7 @@ def decimal_schemas(constraints: Any) -> list[dict[str, Any]]:
     """The JSON schemas of a decimal with Pydantic's constraints (`ge`, `max_digits`, ...), any of which may hold.
 
     A number cannot limit digits in total, nor have many places without an exponent. A string that is compared with a bound other
-    than zero, or with a step, is spelled as a number is.
+    than zero, or with a step, is spelled as a number is; without a step also below 1e-4, where a number would have an exponent.
     """
     bounds = {name: Decimal(constraints[name]) for name in _BOUNDS if constraints.get(name) is not None}
     digits, places, step = (constraints.get(name) for name in ("max_digits", "decimal_places", "multiple_of"))
@@ -28,8 +30,33 @@ def decimal_schemas(constraints: Any) -> list[dict[str, Any]]:
         schemas.append(_number(limits, whole, places))
     is_unsigned = step is None and bounds in ({"ge": 0}, {"gt": 0})
     texts = "|".join(_texts(digits, places, whole, is_unsigned and "gt" in bounds))
+    if not schemas and limits and not is_unsigned and step is None:
+        small = (f"^{condition}-?(?:{texts})$" for condition in _small_conditions(bounds))
+        schemas += [{"type": "string", "pattern": pattern} for pattern in small]
     text = {"type": "string", "pattern": f"^{'' if is_unsigned else '-?'}(?:{texts})$"}
     return [*schemas, text | ({"x-maskwright-number": limits} if limits and not is_unsigned else {})]
+
+
+def _small_conditions(bounds: dict[str, Decimal]) -> list[str]:
+    """Lookaheads for the texts of what lies within bounds and between zero and _SMALL, one for each sign."""
+    signs = {"": bounds, "-": {_MIRRORED[name]: -bound for name, bound in bounds.items()}}
+    conditions = []
+    for sign, sizes in signs.items():
+        if all(bound < _SMALL if name in ("ge", "gt") else bound > 0 for name, bound in sizes.items()):
+            within = (_digits(name, bound) for name, bound in sizes.items() if 0 < bound < _SMALL)
+            conditions.append(rf"(?={sign}0\.0000\d*[1-9])" + "".join(rf"(?={sign}0\.(?:{each})$)" for each in within))
+    return conditions
+
+
+def _digits(name: str, bound: Decimal) -> str:
+    """The digits behind the point of what lies on one side of a bound between 0 and 1."""
+    digits = f"{bound:f}".partition(".")[2].rstrip("0")
+    if name in ("ge", "gt"):
+        beyond = [f"{digits[:place]}[{int(digit) + 1}-9]\\d*" for place, digit in enumerate(digits) if digit < "9"]
+        return "|".join([*beyond, digits + (r"\d*" if name == "ge" else r"\d*[1-9]\d*")])
+    beyond = [f"{digits[:place]}[0-{int(digit) - 1}]\\d*" for place, digit in enumerate(digits) if digit > "0"]
+    shorter = [digits[:place] for place in range(1, len(digits))]
+    return "|".join([*beyond, *shorter, *([f"{digits}0*"] if name == "le" else [])])
 
 
 def _divisible(step: Decimal, limits: dict[str, Any]) -> dict[str, Any]:

@@ -654,6 +654,8 @@ TYPES: dict[str, Any] = {
     "decimal all": Annotated[Decimal, Field(max_digits=5, decimal_places=2, ge=Decimal("-10.5"), le=100)],
     "decimal digits and bound": Annotated[Decimal, Field(max_digits=4, ge=2)],
     "decimal multiple": Annotated[Decimal, Field(multiple_of=Decimal("0.25"), ge=0)],
+    "decimal below 1e-4": Annotated[Decimal, Field(gt=Decimal("1e-5"), lt=Decimal("1e-4"), decimal_places=7)],
+    "decimal around zero": Annotated[Decimal, Field(ge=Decimal("-2.5e-5"), le=Decimal("1.25e-5"), decimal_places=8, max_digits=9)],
     "decimal strict": Annotated[Decimal, Field(strict=True)], "decimal nan": Annotated[Decimal, Field(allow_inf_nan=True)],
     "decimal many places": Annotated[Decimal, Field(decimal_places=8, max_digits=10)],
     "decimal digits below places": Annotated[Decimal, Field(decimal_places=4, max_digits=2)],
@@ -677,6 +679,10 @@ TYPES: dict[str, Any] = {
     # bytes
     "bytes": bytes, "bytes length": Annotated[bytes, Field(min_length=2, max_length=3)],
     "base64 bytes": Base64Bytes, "base64 str": Base64Str, "base64url bytes": Base64UrlBytes, "base64url str": Base64UrlStr,
+    "base64 str length": Annotated[Base64Str, Field(min_length=1, max_length=2)], "base64url str length": Annotated[Base64UrlStr, Field(min_length=3)],
+    "any bound": Annotated[Any, Field(ge=3)], "any length": Annotated[Any, Field(min_length=1, max_length=2)],
+    "any step": Annotated[Any, Field(multiple_of=3, lt=10)], "any float step": Annotated[Any, Field(multiple_of=0.5)],
+    "any bound and length": Annotated[Any, Field(ge=1, max_length=2)],
     "base64 length": Annotated[Base64Bytes, Field(max_length=6)], "base64 mode": Base64Model, "hex mode": HexModel,
     # times
     "date": date, "datetime": datetime.datetime, "time": datetime.time, "timedelta": timedelta,

@@ -285,7 +285,7 @@ def test_a_word_that_is_no_keyword_is_noted_once_with_its_first_place() -> None:
     ]
 
 
-@pytest.mark.parametrize(("keyword", "value", "held"), [("title", 3, "a string"), ("readOnly", "true", "true or false"), ("examples", {}, "a list")])
+@pytest.mark.parametrize(("keyword", "value", "held"), [("title", 3, "a string"), ("readOnly", "true", "true or false"), ("examples", {}, "a list"), ("contentSchema", 3, "a schema"), ("id", 3, "a string")])
 def test_a_description_of_another_type_is_noted_once_with_its_first_place(keyword: str, value: Any, held: str) -> None:
     notes = compiled({"properties": {"a": {keyword: value}, "b": {keyword: value}}}, "2020-12").notes
     assert notes == [f"#/properties/a: {keyword!r} is not {held}: ignored, here and elsewhere (1 more)"]

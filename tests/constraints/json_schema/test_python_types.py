@@ -8,6 +8,7 @@ import inspect
 import ipaddress
 import json
 import random
+import sys
 import typing
 import zoneinfo
 from collections.abc import Callable, Sequence
@@ -229,6 +230,11 @@ CASES: list[tuple[Any, ...]] = [
     (Annotated[Decimal,Field(max_digits=6,decimal_places=2)],['1234.56','"1234.56"','0','-9999.99'],['12345','1.234','"12345.6"'],),
     (Annotated[Decimal,Field(max_digits=4,ge=2)],['"2.5"','"9999"'],['"1.5"','"12345"'],),
     (Annotated[Decimal,Field(gt=Decimal("0.5"),lt=Decimal("99.25"))],['1','"1"','"1.5"','99.2'],['0.5','"0.5"','"99.25"'],),
+    (TYPES["decimal below 1e-4"],['"0.0000101"','"0.00002"','"0.0000999"'],['"0.00001"','"0.0001"','"0.00001001"','"-0.00002"','"2e-05"'],),
+    (TYPES["any bound"],['3','3.5'],['2','"a"','null','[]'],),
+    (TYPES["any length"],['"é"','[1,2]','{"a":1}'],['""','"abc"','{}','3','null'],),
+    (TYPES["any step"],['9','-3'],['12','1','1.5','"a"'],),
+    (TYPES["base64 str length"],['"YQ=="','"YWI="'],['""','"YWJj"','"/w=="'],),
     (UUID4,['"12345678-1234-4234-8234-567812345678"'],['"12345678-1234-1234-8234-567812345678"'],),
     (SecretStr,['"a"'],),
     (Annotated[SecretStr,Field(min_length=3)],['"abc"'],['"ab"'],),
@@ -314,6 +320,47 @@ def test_a_member_that_no_json_gives_is_left_out_or_named() -> None:
     assert compiled(int | Callable[[], int]).accepts(b"1")
     with pytest.raises(ConstraintError, match="callback: no JSON is read as callable"):
         JsonSchema(NeedsCallback)
+
+
+@pytest.mark.parametrize("bounds", [
+    {"ge": "0.00000120", "le": "0.0000901"}, {"gt": "-0.00009", "lt": "0.0000019"}, {"gt": "0.0000909", "le": "0.5"}, {"le": "-0.00009"},
+    {"ge": "-3", "lt": "-0.0000109"}, {"gt": "0.00000997", "lt": "0.00001"},
+])  # fmt: skip
+def test_small_decimals_are_those_that_pydantic_reads(bounds: dict[str, str]) -> None:
+    type_: Any = Annotated[Decimal, Field(decimal_places=8, **{name: Decimal(bound) for name, bound in bounds.items()})]
+    constraint, rng = compiled(type_), random.Random(1)
+    for _ in range(150):
+        written = f'"{rng.choice(("", "-"))}0.0000{rng.randrange(10 ** rng.randint(1, 4)):0{rng.randint(1, 4)}}"'
+        assert constraint.accepts(written.encode()) == (is_valid(type_, written) and Decimal(json.loads(written)) != 0), written
+
+
+@pytest.mark.parametrize("config", [
+    {"str_max_length": 8}, {"str_min_length": 4}, {"str_to_lower": True}, {"val_json_bytes": "base64"}, {"val_json_bytes": "hex"},
+    {"strict": True, "str_max_length": 8},
+])  # fmt: skip
+@pytest.mark.parametrize("type_", [
+    Base64Str, Annotated[Base64Str, Field(max_length=6)], pydantic.Base64Bytes, ipaddress.IPv4Address, ByteSize, dict[Base64Str, int],
+])  # fmt: skip
+def test_a_configuration_says_more_of_what_is_read_before_a_function(config: Any, type_: Any) -> None:
+    """The string that is decoded, and not what it becomes."""
+    model: Any = pydantic.create_model("Model", __config__=ConfigDict(**config), a=(type_, ...))
+    constraint = compiled(model)
+    for seed in range(5):
+        assert is_noted(constraint) or is_valid(model, written := walk(constraint, seed, 18)), written
+
+
+def test_a_comparison_that_fails_is_no_other_alternative() -> None:
+    """A `TypeError` of Pydantic ends the validation."""
+    compared = Annotated[Any, Field(ge=3)]
+    assert not is_noted(compiled(compared)) and not is_noted(compiled(compared | None)) and is_noted(compiled(list[compared] | str))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the statement `type` came with Python 3.12")
+def test_aliases_by_statement() -> None:
+    names: dict[str, Any] = {"Annotated": Annotated, "Field": Field}
+    exec("type Small = Annotated[int, Field(ge=0, lt=3)]\ntype Tree[T] = T | list[Tree[T]]", names)
+    assert compiled(names["Small"]).accepts(b"2") and not compiled(names["Small"]).accepts(b"3")
+    assert compiled(names["Tree"][bool]).accepts(b"[true,[false]]") and not compiled(names["Tree"][bool]).accepts(b"[1]")
 
 
 @pytest.mark.parametrize(

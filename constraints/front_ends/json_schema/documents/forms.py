@@ -13,10 +13,10 @@ _TYPES = frozenset(TYPE_NAMES)
 # Keywords of which `remark_on` has something to say, besides any that is null.
 REMARKABLE = frozenset({"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies", CHECKED_AFTERWARDS})
 # What keywords that say nothing of values hold by their drafts. Another value changes nothing, so it is not refused.
-DESCRIBED_BY: dict[str, tuple[type, str]] = {
-    **dict.fromkeys(("title", "description", "$comment", "contentEncoding", "contentMediaType"), (str, "a string")),
+DESCRIBED_BY: dict[str, tuple[type | tuple[type, ...], str]] = {
+    **dict.fromkeys(("title", "description", "$comment", "contentEncoding", "contentMediaType", "id"), (str, "a string")),
     **dict.fromkeys(("readOnly", "writeOnly", "deprecated"), (bool, "true or false")),
-    "examples": (list, "a list"),
+    "examples": (list, "a list"), "contentSchema": ((dict, bool), "a schema"),
 }  # fmt: skip
 _LIMITS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 

@@ -22,6 +22,7 @@ _TRANSPARENT = frozenset({  # they make a value of what is valid already
     "pydantic.networks._BaseUrl.__get_pydantic_core_schema__.<locals>.wrap_val",
     "pydantic.networks._BaseMultiHostUrl.__get_pydantic_core_schema__.<locals>.wrap_val",
     "pydantic._internal._generate_schema.GenerateSchema._path_schema.<locals>.path_validator",
+    "pydantic._internal._generate_schema.GenerateSchema._literal_schema.<locals>.<lambda>",
     "pydantic._internal._validators.sequence_validator", "pydantic._internal._validators.defaultdict_validator",
 })  # fmt: skip
 _CONDITIONS = {
@@ -32,6 +33,8 @@ _CONDITIONS = {
 }  # fmt: skip
 _VALIDATORS = "pydantic._internal._validators."
 _SECRETS = frozenset({"pydantic.types.SecretStr", "pydantic.types.SecretBytes"})
+_OF_STRINGS = frozenset({"str_min_length", "str_max_length", "str_strip_whitespace"})  # of a configuration
+_LENGTHS = frozenset({"minLength", "maxLength"})
 _COUNTED = {"str": "Length", "list": "Items", "deque": "Items"}  # by node, what its length is that of
 _BYTE_SIZE_CHECK = "pydantic.types.ByteSize._validate"
 _BYTES_AS_NUMBER: Schema = {"type": "integer", "minimum": 0}
@@ -94,12 +97,26 @@ def after(walk: Walk, node: CoreNode) -> Schema:
         return _conditioned(walk, inner, conditions)
     function, name = _function_of(node), name_of(_function_of(node))
     if name in AFTER:
-        return AFTER[name]()
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, EncodedBytes | EncodedStr) and owner.encoder in _ALPHABETS:
-        return _encoded(owner, 0, None)
+        return _of_what_is_read(walk, node, AFTER[name]())
+    if _is_base64(walk, node):
+        return _of_what_is_read(walk, node, _encoded(function.__self__, 0, None))
     schema = walk.schema(node["schema"])
     return schema if name in _TRANSPARENT else noted(schema, _remark(function))
+
+
+def _of_what_is_read(walk: Walk, node: CoreNode, known: Schema) -> Schema:
+    """What a function is known to take, of the strings that are read before it: a configuration may say more of these."""
+    return both(walk.schema(node["schema"]), known) if walk.config.keys() & _OF_STRINGS else known
+
+
+def _is_base64(walk: Walk, node: CoreNode) -> bool:
+    """Whether a function decodes base64 as it is written: no letters changed before it, no bytes decoded."""
+    owner = getattr(_function_of(node), "__self__", None)
+    if not isinstance(owner, EncodedBytes | EncodedStr) or owner.encoder not in _ALPHABETS:
+        return False
+    if isinstance(owner, EncodedStr):
+        return not (walk.config.get("str_to_lower") or walk.config.get("str_to_upper"))
+    return bool(walk.config.get("val_json_bytes", "utf8") == "utf8")
 
 
 def _without_conditions(node: CoreNode) -> tuple[CoreNode, dict[str, Any]]:
@@ -116,13 +133,9 @@ def _without_conditions(node: CoreNode) -> tuple[CoreNode, dict[str, Any]]:
 
 def _conditioned(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Schema:
     """The schema of a node of whose values more is checked."""
-    owner = getattr(_function_of(node), "__self__", None) if node["type"] == "function-after" else None
-    if (
-        isinstance(owner, EncodedBytes)
-        and owner.encoder in _ALPHABETS
-        and conditions.keys() <= {"minLength", "maxLength"}
-    ):
-        return _encoded(owner, conditions.get("minLength", 0), conditions.get("maxLength"))
+    if node["type"] == "function-after" and _is_base64(walk, node) and conditions.keys() <= _LENGTHS:
+        known = _encoded(_function_of(node).__self__, conditions.get("minLength", 0), conditions.get("maxLength"))
+        return _of_what_is_read(walk, node, known)
     schema, said = _BYTES_AS_NUMBER, conditions  # of a ByteSize, whose strings have units
     if node["type"] != "function-after" or name_of(_function_of(node)) != _BYTE_SIZE_CHECK:
         schema = walk.schema(node)
@@ -138,12 +151,26 @@ def _said(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Schema:
     if node["type"] == "union":
         choices = (each[0] if isinstance(each, tuple) else each for each in node["choices"])
         return _said_of_all([_said(walk, choice, conditions) for choice in choices])
-    if not conditions.keys() <= {"minLength", "maxLength"}:
+    if node["type"] == "any":
+        walk.is_any_compared = True
+        return _said_of_any(conditions)
+    if not conditions.keys() <= _LENGTHS:
         return conditions if node["type"] in ("int", "float") else {}
     if node["type"] == "bytes":
         return byte_string(walk, {"min_length": conditions.get("minLength"), "max_length": conditions.get("maxLength")})
     counted = _COUNTED.get(node["type"])
     return {} if counted is None else {name.replace("Length", counted): value for name, value in conditions.items()}
+
+
+def _said_of_any(conditions: dict[str, Any]) -> Schema:
+    """Conditions on any JSON value: those without a size or length raise errors. A float has no multiples to rely on."""
+    if conditions.keys() <= _LENGTHS:
+        counted = ("Length", "Items", "Properties")
+        out = {name.replace("Length", each): value for name, value in conditions.items() for each in counted}
+        return {"type": ["string", "array", "object"]} | out
+    if not conditions.keys().isdisjoint(_LENGTHS) or not isinstance(conditions.get("multipleOf", 1), int):
+        return {}
+    return {"type": "integer" if "multipleOf" in conditions else "number"} | conditions
 
 
 def _said_of_all(said: list[Schema]) -> Schema:
@@ -169,7 +196,7 @@ def _read_from_json(walk: Walk, node: CoreNode) -> CoreNode:
 
 
 def _encoded(kind: EncodedBytes | EncodedStr, low: int, high: int | None) -> Schema:
-    """The base64 texts of some bytes; of ASCII, if these are text in turn."""
+    """The base64 texts of `low` to `high` bytes; of so many characters of ASCII, if these are text in turn."""
     pattern = base64_pattern(_ALPHABETS[kind.encoder], low, high)
     if not isinstance(kind, EncodedStr):
         return {"type": "string", "pattern": f"^{pattern}$"}

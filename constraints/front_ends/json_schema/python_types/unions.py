@@ -18,6 +18,7 @@ def nullable(walk: Walk, node: CoreNode) -> Schema:
 
 
 def union(walk: Walk, node: CoreNode) -> Schema:
+    walk.has_alternatives = True
     return _any_in_json(walk, [each[0] if isinstance(each, tuple) else each for each in node["choices"]])
 
 

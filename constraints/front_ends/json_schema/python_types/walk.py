@@ -42,6 +42,7 @@ class Walk:
         self._names: dict[str, str] = {}  # of definitions, by reference in the core schema
         self._waiting: dict[str, CoreNode] = {}  # nodes that are defined and not yet referred to, by reference
         self._path: list[str] = []  # members that lead here
+        self.has_alternatives = self.is_any_compared = False  # somewhere; a comparison with an `Any`
 
     def whole(self, node: CoreNode) -> Schema:
         """The schema of a type, with the definitions that it refers to."""
@@ -49,6 +50,8 @@ class Walk:
         name = schema.get("$ref", "").removeprefix(DEFINITIONS) if len(schema) == 1 else ""
         if name and name not in _referred(self.definitions):
             schema = self.definitions.pop(name)
+        if self.has_alternatives and self.is_any_compared:  # what cannot be compared is an error, not another alternative
+            schema = noted(schema, "that no alternative compares a value that has no size or length")
         return schema | ({"$defs": self.definitions} if self.definitions else {})
 
     def schema(self, node: CoreNode) -> Schema:
