@@ -67,27 +67,31 @@ comparison_at, noted_at = part(Comparison), part(Noted)
 def without_contained(m: Tables, items: Words, count: int, scratch: int) -> int:
     """Drop those of the continuations items[:count] that others of them contain; returns how many are left. Where there are more
     than a few, only those are compared that begin with the same part. Uses `work` from `scratch` on."""
-    if count < 2 or m.n.calls == 0 or scratch + _SCRATCH > m.work_size:
+    heads = m.work + scratch + _SCRATCH  # read together: every one is compared with nearly all others
+    if count < 2 or m.n.calls == 0 or scratch + _SCRATCH + count > m.work_size:
         return count
     shared, compared, left = mark_shared(m, items, count, True), 0, 0
     if shared == 0 and count > _FEW:
         return count
     for i in range(count):
-        item, is_contained = items[i], False
-        first = head_of(m, item)
+        heads[i] = head_of(m, items[i])
+    for i in range(count):
+        item, first, is_contained = items[i], heads[i], False
         if count <= _FEW or m.nodes[first].marked_in == shared:
             for j in range(count):
-                other = items[j]
-                if j == i or other == FAIL or count > _FEW and head_of(m, other) != first:
+                if j == i or heads[j] == FAIL or count > _FEW and heads[j] != first:
                     continue
                 compared += 1
                 if compared > _MOST_COMPARED:
                     break
+                other = items[j]
                 if is_worth_comparing(m, other, item) and contains(m, other, item, scratch) and (j < i or other != item):
                     is_contained = True
                     break
+        if compared > _MOST_COMPARED:
+            break
         if is_contained:
-            items[i] = FAIL
+            items[i], heads[i] = FAIL, FAIL
     for i in range(count):
         if items[i] != FAIL:
             items[left] = items[i]

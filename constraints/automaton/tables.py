@@ -336,12 +336,16 @@ HASHES = tuple(HASH_SIZES)
 # Where the first one begins, and its words in use; the others follow, in both places.
 _FIRST_HASH, _FIRST_HASH_SIZE, _NUM_HASHES = FIELDS.index(HASHES[0]), HASH_SIZES[HASHES[0]], len(HASHES)
 _COUNTERS_WORDS = Counters.SIZE
-_COUNTED_BY = {"node_hash": "nodes", "sequence_hash": "nodes", "state_hash": "states"}  # in `Counters`
 # Of the array: `n` is the first table. They are read at every call, and reading them as a record is slow.
 FAULT_WORD, NODES_WORD, STATES_WORD, STEPS_WORD = (
     _HEADER + Counters.PLACES[name].at // 4 for name in ("fault", "nodes", "states", "steps")
 )
-
+_FOUND_BY = {  # by hash table: the records that it finds, and the word that counts these
+    "node_hash": ("nodes", NODES_WORD),
+    "sequence_hash": ("nodes", NODES_WORD),
+    "state_hash": ("states", STATES_WORD),
+}
+_TIMES_LARGER = 4
 _IN_USE = tuple(  # words of the array, and how many words each counts, as `in_use` says
     (_HEADER + Counters.PLACES[name].at // 4, words)
     for name, words in (("nodes", NodeRecord.SIZE), ("states", StateRecord.SIZE + 256), ("pool", 1))
@@ -405,13 +409,41 @@ class Arena:
         return Counters(Words(self.table("n")))
 
     def grow(self, fault: int) -> Collection[str]:
-        """Double the table that a fault says is full, and clear the fault. Returns the names of the hash tables that
+        """Make the table larger that a fault says is full, and clear the fault. Returns the names of the hash tables that
         are empty now, which `determinize.rehash` has to fill."""
+        hashed = _GROWS_HASH.get(fault)
+        emptied: Collection[str] = (hashed,) if hashed is not None and self._grow_in_place(hashed) else self._grow_elsewhere(fault)
+        for name in emptied:
+            start = self._offsets[_NUMBERS[name]]
+            self.array[start : start + self.array.item(HASH_SIZES[name])] = 0
+        self.array[FAULT_WORD] = Fault.NONE
+        return emptied
+
+    def _grow_in_place(self, hashed: str) -> bool:
+        """Let more of a hash table be in use, if there is room for that and for records that it finds; returns whether there was. A
+        mask waits for this, so it happens seldom: `_TIMES_LARGER` at once."""
+        records, count_word = _FOUND_BY[hashed]
+        if RECORDS[records].SIZE * self.array.item(count_word) >= self._room_of(records):
+            return False
+        size = _TIMES_LARGER * self.array.item(HASH_SIZES[hashed])
+        if size > self._room_of(hashed):
+            return False
+        self.array[HASH_SIZES[hashed]] = size
+        return True
+
+    def _room_of(self, name: str) -> int:
+        """Words of a table."""
+        i = _NUMBERS[name]
+        return self._offsets[i + 1] - self._offsets[i]
+
+    def _grow_elsewhere(self, fault: int) -> Collection[str]:
+        """Double the table that a fault says is full, where there is more room if need be. Returns the hash tables that are not
+        filled then."""
         names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
-        hash_sizes = {name: int(self.array[word]) for name, word in HASH_SIZES.items()}
-        sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(self._offsets), strict=True)}
+        hash_sizes = {name: self.array.item(word) for name, word in HASH_SIZES.items()}
+        sizes = {name: self._room_of(name) for name in FIELDS}
         larger: dict[str, int] = {}  # tables for which there is no room where they are
-        if hashed is None or RECORDS[names[0]].SIZE * getattr(self.n, _COUNTED_BY[hashed]) >= sizes[names[0]]:
+        if hashed is None or RECORDS[names[0]].SIZE * self.array.item(_FOUND_BY[hashed][1]) >= sizes[names[0]]:
             larger = {name: 2 * sizes[name] for name in names}
         if hashed is not None:
             hash_sizes[hashed] *= 2
@@ -419,12 +451,9 @@ class Arena:
                 larger[hashed] = hash_sizes[hashed]
         if larger:
             self._move(sizes | larger, hash_sizes)
-        emptied = HASHES if larger or hashed is None else [hashed]
-        for name in emptied:
-            self.table(name)[: hash_sizes[name]] = 0
-            self.array[HASH_SIZES[name]] = hash_sizes[name]
-        self.n.fault = Fault.NONE
-        return emptied
+        elif hashed is not None:
+            self.array[HASH_SIZES[hashed]] = hash_sizes[hashed]
+        return HASHES if larger or hashed is None else (hashed,)
 
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         """Copy everything in use, except the hash tables, into a new array."""

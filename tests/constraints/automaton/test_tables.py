@@ -44,8 +44,35 @@ def test_hash_tables_grow_beyond_their_place_without_touching_others(fault: int)
         for name in ("nodes", "states", "next", "lists"):
             kept = 64 if name == "lists" else 144
             assert (arena.table(name)[:kept] == 7).all()
-    doubled = {Fault.FULL_NODES: "node_hash", Fault.FULL_SEQUENCES: "sequence_hash", Fault.FULL_STATES: "state_hash"}[fault]
-    assert {name: arena.table(name).size for name in HASHES} == dict.fromkeys(HASHES, 64) | {doubled: 16 << 6}
+    grown = {Fault.FULL_NODES: "node_hash", Fault.FULL_SEQUENCES: "sequence_hash", Fault.FULL_STATES: "state_hash"}[fault]
+    in_use = {name: arena.array.item(HASH_SIZES[name]) for name in HASHES}
+    assert in_use == dict.fromkeys(HASHES, 16) | {grown: 64 << 5}  # four times as large where there was room, then doubled
+    assert {name: arena.table(name).size for name in HASHES} == dict.fromkeys(HASHES, 64) | {grown: 64 << 5}
+
+
+@pytest.mark.parametrize("fault", [Fault.FULL_NODES, Fault.FULL_SEQUENCES, Fault.FULL_STATES])
+def test_a_hash_table_that_has_room_is_emptied_where_it_is(fault: int) -> None:
+    """A mask waits for it, so nothing is copied, and only what is in use then is made zero."""
+    arena = small_arena()
+    array, offsets = arena.array, arena.array[: len(FIELDS) + 1].tolist()
+    spans = {name: array[start:end] for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
+    for name in FIELDS[1:]:
+        spans[name][:] = 7
+    arena.array[HASH_SIZES["state_hash"]] = arena.array[HASH_SIZES["node_hash"]] = 8
+    (emptied,) = arena.grow(fault)
+    assert arena.array is array and arena.n.fault == Fault.NONE
+    in_use = {name: array.item(HASH_SIZES[name]) for name in HASHES}
+    assert in_use == {"node_hash": 8, "sequence_hash": 16, "state_hash": 8} | {emptied: 64 if emptied == "sequence_hash" else 32}
+    for name in FIELDS[1:]:
+        zeros = in_use[emptied] if name == emptied else 0
+        assert not spans[name][:zeros].any() and (spans[name][zeros:] == 7).all()
+
+
+def test_a_hash_table_is_not_grown_alone_where_its_records_have_no_room() -> None:
+    arena = small_arena()
+    arena.n.nodes = ROOM
+    assert set(arena.grow(Fault.FULL_SEQUENCES)) == set(HASHES)
+    assert arena.table("nodes").size == 2 * ROOM * NodeRecord.SIZE
 
 
 @pytest.mark.parametrize("name", ["states", "nodes"])
