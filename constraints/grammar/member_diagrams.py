@@ -5,7 +5,7 @@ What they mean, and how they are read, is told in `automaton/member_walks.py` an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..base.kinds import INFINITE, MOST, UNBOUNDED, Kind
@@ -76,7 +76,7 @@ class MemberDiagrams:
         """A member of a family that comes at a position. All members of a family have one, or none."""
         return self.store.intern((Kind.PLACED, member, position, 0))
 
-    def choice(self, cases: Mapping[Node, Node], absent: Node) -> Node:
+    def choice(self, cases: dict[Node, Node], absent: Node) -> Node:
         """What is asked of a member of another part: what each of its cases leads to, and its absence (see
         automaton/asked_members.py)."""
         node = absent

@@ -12,9 +12,15 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import Compiler, JsonSchema
+from maskwright.constraints.front_ends.json_schema.algebra.claims import Conj, Equals
+from maskwright.constraints.front_ends.json_schema.algebra.formulas import Has, any_of, negation
+from maskwright.constraints.front_ends.json_schema.lowering.conditional_members import ConditionalMembers, Member
+from maskwright.constraints.grammar.expression import EMPTY, Grammar, Node
+from maskwright.constraints.grammar.member_diagrams import LAST, MemberDiagrams
 from maskwright.constraints.grammar.source import Limits
 
 from ..json_schema.test_conditions import COMPILER, VOCABULARY, Schema, walk
+from ..uniqueness.test_seen_values import Written
 
 KINDS = 12  # more than are compared as any other members are
 
@@ -94,7 +100,7 @@ def objects(schema: Schema, rng: Random, count: int) -> list[dict[str, Any]]:
 def test_accepts_what_is_valid_and_ends_in_it(make: Callable[[int], Schema], order: str, tmp_path: Path) -> None:
     schema, rng = make(KINDS), Random(1)
     constraint, validator = COMPILER.compile(JsonSchema(schema, property_order=order)), jsonschema.Draft202012Validator(schema)
-    for value in objects(schema, rng, 80):
+    for value in objects(schema, rng, 40):
         members = list(value.items())
         if order == "any":
             rng.shuffle(members)
@@ -110,9 +116,35 @@ def test_accepts_what_is_valid_and_ends_in_it(make: Callable[[int], Schema], ord
 def test_free_members_take_no_nodes_in_any_order(make: Callable[[int], Schema]) -> None:
     """Twice as many kinds are twice the nodes, and not four times."""
     sizes = []
-    for count in (40, 80):
+    for count in (20, 40):
         source, limits = JsonSchema(make(count), property_order="any"), Limits()
         grammar = source.new_grammar(limits)
         source.lower(grammar, limits)
         sizes.append(len(grammar))
     assert sizes[1] < 2.2 * sizes[0]
+
+
+def test_cases_of_a_free_member_with_the_same_text_are_one() -> None:
+    """`b` as a value may be taken for one that satisfies something, and for one that need not; `a0` to `a9` decide what it has to be."""
+    some: Conj = (Equals("1", 1, "#"),)
+    kinds: list[Conj] = [(Equals(f"{i}", i, "#"),) for i in range(10)]
+
+    def build(grammar: Grammar) -> Node:
+        diagrams = MemberDiagrams(grammar, grammar.literal(","), EMPTY)
+        texts, b = tuple([grammar.literal(f"a{i}") for i in range(10)]), grammar.literal("b")
+        told = Member("a", LAST, texts, tuple([{kind: kind is own for kind in kinds} for own in kinds]), grammar.alt(*texts))
+        other = Member("b", LAST, (b, b), ({some: True}, {some: False}), b)
+        members = ConditionalMembers(grammar, diagrams, [told, other], lambda: None)
+        wanted = [
+            any_of((negation(Has("a", kind)), Has("b", some) if i % 2 else negation(Has("b", ())))) for i, kind in enumerate(kinds)
+        ]  # fmt: skip
+        (parts,) = members.alternatives([*wanted, Has("a", ())])
+        return diagrams.walk(parts, 0, None)
+
+    constraint = COMPILER.compile(Written(build))
+    tried = ("b", "a1", "a2", "a1,b", "b,a1", "a2,b", "b,a2", "a1,b,b", "a1,a2")
+    assert [text for text in tried if constraint.accepts(text)] == ["a2", "a1,b", "b,a1"]
+    after_b = constraint.advance(constraint.advance(constraint.start(), ord("b")), ord(","))
+    assert after_b is not None and constraint.min_tokens(after_b) == 2
+    state = constraint.advance(constraint.advance(after_b, ord("a")), ord("2"))
+    assert state is None

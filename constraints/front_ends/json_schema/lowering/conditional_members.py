@@ -272,7 +272,8 @@ class ConditionalMembers:
             if len(present) < sum(map(bool, alike[hub])):
                 raise TooLarge  # cases with the same texts
         asked = self._build.choice(present, absent)
-        parts = [self._build.decision(LAST, [(text, ()) for text, _ in each], EMPTY) for each in options.values() if each]
+        texts = [dict.fromkeys([text for text, _ in each]) for each in options.values() if each]
+        parts = [self._build.decision(LAST, [(text, ()) for text in each], EMPTY) for each in texts]
         return [] if asked == FAIL else [(*parts, asked) if asked != EMPTY else tuple(parts)]
 
     def _options(self, level: int, alike: list[list[int]] | None) -> list[Option]:
