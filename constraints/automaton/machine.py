@@ -22,7 +22,6 @@ from .tables import (
     FAULT_WORD,
     FIELDS,
     HASHES,
-    NODE_WORDS,
     NODES_WORD,
     STATES_WORD,
     STEPS_WORD,
@@ -53,7 +52,6 @@ class Machine:
     def __init__(self, arena: Arena, limits: Limits) -> None:
         self._arena, self._limits = arena, limits
         self._many_states, self._many_nodes = (int((1 - SHARE_OF_ENDS) * most) for most in (limits.states, limits.nodes))
-        self.most_words: int | None = None  # that nodes and what they begin with may take, while something is tried
         self.beyond = NOTHING_BEYOND  # more while what is asked for needs few states, and has to be there
         self.kept_lazily: dict[Node, tuple[str, tuple[str, ...]]] = {}  # intersections that are no tables: path and keywords
 
@@ -96,11 +94,6 @@ class Machine:
     def num_transitions(self) -> int:
         """How many were found so far: what masks and tokens took."""
         return int(self._arena.array.item(STEPS_WORD))
-
-    @property
-    def num_words(self) -> int:
-        """Words written for nodes, closures and items of states."""
-        return NODE_WORDS * self.n.nodes + self.n.pool
 
     @property
     def is_half_full(self) -> bool:
@@ -174,8 +167,6 @@ class Machine:
             )  # fmt: skip
         if fault == Fault.TOO_MANY_PARTS:
             raise ConstraintLimit("stacks are compared too often for one byte", limit="byte_words", value=self._limits.byte_words)
-        if self.most_words is not None and self.num_words > self.most_words:
-            raise ConstraintLimit("too much is written for one mask", limit="byte_words", value=self._limits.byte_words)
         self._check_limit("states", self.num_states, self._limits.states)
         self._check_limit("nodes", self.n.nodes, self._limits.nodes)
         check_bytes(_COPIES * self.nbytes)

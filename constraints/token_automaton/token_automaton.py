@@ -229,16 +229,6 @@ class TokenAutomaton:
         finally:
             self._machine.n.most_parts = 0
 
-    @contextmanager
-    def writing(self, most_words: int) -> Iterator[None]:
-        """What is called inside raises `ConstraintLimit` where more is written than `most_words` words; that is seen when a table
-        has to grow, so it may be twice as much."""
-        self._machine.most_words = self._machine.num_words + most_words
-        try:
-            yield
-        finally:
-            self._machine.most_words = None
-
     def forced(self, state: State) -> bytes:
         """The bytes of text that every completion begins with; a special token ends them."""
         out = bytearray()
@@ -568,6 +558,11 @@ class TokenAutomaton:
     @property
     def num_nodes(self) -> int:
         return int(self._machine.n.nodes)
+
+    @property
+    def num_words(self) -> int:
+        """Words written for nodes, closures and items of states."""
+        return int(NODE_WORDS * self._machine.n.nodes + self._machine.n.pool)
 
     @property
     def num_states(self) -> int:

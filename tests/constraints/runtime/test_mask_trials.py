@@ -1,49 +1,61 @@
-"""Grammars whose masks would take seconds are refused while compiling, by what is written for their first masks."""
+"""What is refused while compiling because its masks would take seconds, or would allow what leads nowhere."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
-from maskwright.constraints import Compiler, ConstraintLimit, Lark, Limits, Regex, Vocabulary
-from maskwright.constraints.runtime.growth import steadied
+from maskwright.constraints import ConstraintLimit, Lark, Limits, Vocabulary
+from maskwright.constraints.grammar.expression import Grammar
 from maskwright.constraints.runtime.mask_trials import WORDS, try_masks
+from maskwright.constraints.runtime.settling import settle
+from maskwright.constraints.token_automaton.token_automaton import TokenAutomaton
+from maskwright.constraints.vocabulary.shared_vocabulary import SharedVocabulary
 
-WORDS_OF_LETTERS = [bytes([a, b, c]) for a in range(97, 117, 2) for b in range(97, 117, 2) for c in range(97, 117)]
-TOKENS = [*(bytes([byte]) for byte in range(256)), *WORDS_OF_LETTERS]
+TOKENS = [*(bytes([byte]) for byte in range(256)), *(bytes([a, b]) for a in b"abcdefghijkl" for b in b"abcdefghijkl")]
 VOCABULARY = Vocabulary([*TOKENS, None], eos_token_ids=[len(TOKENS)])
 
 
 def overlapping(count: int) -> Lark:
-    """Terminals with counts of their own, of which most begin with any letter."""
-    terminals = [f"T{k}: /[a-{chr(99 + k % 20)}]{{{k % 9 + 1},{k % 30 + 12}}}/" for k in range(count)]
+    """Terminals with counts of their own, all of which begin with any of some letters."""
+    terminals = [f"T{k}: /[a-{chr(99 + k)}]{{{k % 3 + 1},{k + 12}}}/" for k in range(count)]
     return Lark("\n".join([f"start: ({' | '.join(f'T{k}' for k in range(count))})+", *terminals]))
 
 
-def test_what_a_mask_writes_is_limited() -> None:
-    automaton = Compiler(VOCABULARY).compile(overlapping(8))._automaton
-    fresh = automaton.__class__(automaton.grammar, automaton.root, automaton.shared_vocabulary, automaton.limits)
-    before = fresh._machine.num_words
-    with pytest.raises(ConstraintLimit) as refused, fresh.writing(1_000):
-        fresh.row(fresh.start)
-    assert refused.value.limit == "byte_words"
-    assert fresh._machine.num_words - before < 200_000  # tables have doubled a few times
-    fresh.row(fresh.start)  # no limit any more
+def automaton_of(source: Lark, limits: Limits) -> TokenAutomaton:
+    """That of a source of which nothing was tried."""
+    grammar = Grammar()
+    return TokenAutomaton(grammar, source.lower(grammar, limits), SharedVocabulary(VOCABULARY), limits)
 
 
 def test_terminals_that_overlap_are_refused_by_name() -> None:
-    automaton = Compiler(VOCABULARY, Limits(byte_words=30_000)).compile(overlapping(8))._automaton
-    strict = Limits(byte_words=1)
-    fresh = automaton.__class__(automaton.grammar, automaton.root, automaton.shared_vocabulary, strict)
-    with pytest.raises(ConstraintLimit, match=f"writes more than {WORDS} words") as refused:
-        try_masks(fresh)
+    with pytest.raises(ConstraintLimit, match=f"write more than {WORDS * 200} words") as refused:
+        try_masks(automaton_of(overlapping(9), Limits(byte_words=200)))
     assert refused.value.limit == "byte_words" and "overlap" in str(refused.value)
 
 
-def test_what_takes_little_is_not_tried() -> None:
-    constraint = Compiler(VOCABULARY).compile(Lark("start: item*\nitem: /[a-k]{3,17}/ \";\" | \"(\" start \")\""))
-    assert steadied(constraint._automaton) is constraint._automaton and constraint.statistics["rows"] == 0
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_takes_little_is_not_refused(count: int) -> None:
+    automaton = automaton_of(overlapping(count), Limits())
+    before = automaton.num_words
+    try_masks(automaton)
+    assert 0 < automaton.num_words - before < WORDS * automaton.limits.byte_words
 
 
-def test_ways_whose_end_is_not_found_are_refused() -> None:
-    with pytest.raises(ConstraintLimit):
-        Compiler(VOCABULARY, Limits(search_states=300)).compile(Regex(r"(?=.*\d.{9}[a-f])(?:[^.]{1,20}\.){1,20}"))
+@pytest.mark.parametrize("eos_ids", [set(), {3}])
+def test_a_text_that_is_allowed_to_go_on_where_no_end_was_found_is_refused(eos_ids: set[int]) -> None:
+    """A mask allows token 3, which leads nowhere; EOS may."""
+    automaton: Any = SimpleNamespace(
+        limits=Limits(), num_states=1, kept_lazily={7: ("#/p", ("pattern",))}, is_shorter=lambda limit: True,
+        shared_vocabulary=SimpleNamespace(eos_ids=eos_ids), start_of=lambda node: 1,
+        row=lambda state: np.array([1 << 3], np.uint32), advance_one=lambda state, token: 0,
+    )  # fmt: skip
+    if eos_ids:
+        settle(automaton)
+        return
+    with pytest.raises(ConstraintLimit, match="too far away") as refused:
+        settle(automaton)
+    assert (refused.value.limit, refused.value.path, refused.value.keyword) == ("search_states", "#/p", "pattern")
