@@ -54,8 +54,11 @@ class Tokenizer:
     def encode(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
         """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text.
 
-        Raises `RequestError` for a text with half of a surrogate pair, as Python reads bytes of a terminal that are no UTF-8.
+        Raises `RequestError` for what is no text, and for half of a surrogate pair, as Python reads bytes of a terminal that are no
+        UTF-8.
         """
+        if not isinstance(text, str):
+            raise RequestError(f"a text is a str, not {type(text).__name__}").about("prompt")
         try:
             text.encode()
         except UnicodeEncodeError as error:

@@ -57,6 +57,9 @@ CASES: list[tuple[Callable[[LLM], object], str]] = [
     (options(grammar="root ::= foo"), "define it: foo ::= ..."),
     (options(grammar='foo ::= "a"'), "define it: root ::= ..."),
     (options(schema=5), "an instance of int is a value, not a type"),
+    (options(schema=iter([int])), r"an instance of list_iterator is a value, not a type; instead: a type such as list\[int\]"),
+    (options(json_schema={"minLength": 2.5}), "a whole number from 0 is expected, not 2.5"),
+    (lambda llm: llm.tokenizer.encode(None), "a text is a str, not NoneType"),  # type: ignore[arg-type]
     (options(schema=Anything), "no JSON schema for"),
     (options(schema="{"), "line 1, column 2: not JSON"),
     (options(schema={"type": "robot"}), "at # 'type': there is no type 'robot'; instead: one of null"),

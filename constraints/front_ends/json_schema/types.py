@@ -11,7 +11,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
@@ -62,6 +62,7 @@ _MEANT: tuple[tuple[Any, str], ...] = (  # what values are given in place of a t
     (re.Pattern, "regex=, with its text"),
     (FieldInfo, "Annotated[int, Field(...)], or whatever the type is"),
     (types.ModuleType, "a class in it"),
+    (Iterator, "a type such as list[int]"),
     (Callable, "its parameters as a type (TypedDict, a model); a function is for tools="),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from itertools import takewhile
 from typing import Any
 
@@ -20,5 +21,5 @@ def common_path(paths: Iterable[str]) -> str:
 
 def shown(value: Any) -> str:
     """A value in an error message, in a few characters."""
-    text = repr(value)
+    text = str(value) if isinstance(value, Decimal) else repr(value)
     return text if len(text) < 60 else text[:57] + "..."
