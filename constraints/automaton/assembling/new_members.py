@@ -18,6 +18,7 @@ from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ...numba_support.jit import inner
 from ...numba_support.records import Words
 from ..covers import counters, first_planned, may_come, row_of_cover, sort_of
+from ..families import asks
 from ..nodes import EMPTY, FAIL, Measure, plus, times, wide
 from ..tables import Tables
 from ..walk_measures import FIRST_CASE, row_of, sum_of_list
@@ -72,6 +73,8 @@ def ample_of_list(m: Tables, tally: NodeId, enough: Words) -> int:
         return INFINITE
     while tally != FAIL:
         part = NodeId(m.nodes[tally].a)
+        if asks(m, part):  # which of the others come is not free then
+            return INFINITE
         if enough[part] < INFINITE:
             ample = min(ample, plus(total - m.nodes[part].cost, wide(enough[part])))
         tally = NodeId(m.nodes[tally].b)
