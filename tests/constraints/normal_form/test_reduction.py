@@ -31,7 +31,7 @@ TOKENS = Vocabulary(
 LONG = 1_000  # bytes
 # Work of a byte, words and steps: what is left of nearly all grammars is regular, or a stack that a byte pushes or pops. Those are
 # named whose stacks say the same in several ways in all forms: they are refused, or stay below the limit alone.
-MOST_WORK, REFUSED, DEAR = 20_000, {0, 12, 49, 62, 66, 69, 76, 105, 130}, {95}
+MOST_WORK, REFUSED, DEAR = 20_000, {0, 12, 49, 62, 64, 66, 69, 76, 92, 105, 129, 130}, {95}
 WITH_OTHER_BYTES = {
     "words and spaces": 'root ::= w*\nw ::= [a-z]+ | w w | " " w?',
     "any text": 'root ::= (t | "<" t ">")*\nt ::= [^<>]* t?',
