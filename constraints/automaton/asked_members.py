@@ -145,3 +145,19 @@ def least_behind(rows: NDArray[np.int32], told: NDArray[np.int32], case: int, wo
         else:
             rest[k] = with_it if told[k] == case else without
     return wide(rest[told.size - 1])
+
+
+@inner
+def most_behind(m: Tables, family: NodeId, part: NodeId) -> int:
+    """The tokens that suffice for what a FAMILY asks, whichever text of another part comes; INFINITE where some must not."""
+    if m.nodes[part].kind != Kind.DECISION:
+        return m.nodes[family].cost
+    rows, most = rows_of_asked(m, family), 0
+    told = cases_told(m, rows, part)
+    if told.size == 0:
+        return m.nodes[family].cost
+    if m.nodes[part].c > EMPTY:  # more cases, of which nothing is told here
+        return INFINITE
+    for case in range(m.nodes[part].b):
+        most = max(most, least_behind(rows, told, case, 2))
+    return most

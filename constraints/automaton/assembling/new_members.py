@@ -17,6 +17,7 @@ from ...base.ids import NodeId
 from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ...numba_support.jit import inner
 from ...numba_support.records import Words
+from ..asked_members import most_behind
 from ..covers import counters, first_planned, may_come, row_of_cover, sort_of
 from ..families import asks
 from ..nodes import EMPTY, FAIL, Measure, plus, times, wide
@@ -67,18 +68,33 @@ def enough_of(enough: Words, node: NodeId) -> int:
 
 @inner
 def ample_of_list(m: Tables, tally: NodeId, enough: Words) -> int:
-    """`ample_of_walk` of a list of parts that all have to be met."""
-    total, ample = sum_of_list(m, tally, Measure.COST), INFINITE
+    """`ample_of_walk` of a list of parts that all have to be met. Whichever text of one comes, what is asked behind it comes
+    besides."""
+    total, ample, first = sum_of_list(m, tally, Measure.COST), INFINITE, tally
     if total >= INFINITE:
         return INFINITE
     while tally != FAIL:
         part = NodeId(m.nodes[tally].a)
-        if asks(m, part):  # which of the others come is not free then
-            return INFINITE
-        if enough[part] < INFINITE:
-            ample = min(ample, plus(total - m.nodes[part].cost, wide(enough[part])))
+        if enough[part] < INFINITE and not asks(m, part):
+            beside = plus(total - m.nodes[part].cost, asked_beside(m, first, part))
+            ample = min(ample, plus(beside, wide(enough[part])))
         tally = NodeId(m.nodes[tally].b)
     return ample
+
+
+@inner
+def asked_beside(m: Tables, tally: NodeId, part: NodeId) -> int:
+    """How much more is asked at most of the parts of a list behind any text of one of them than is asked at least."""
+    more = 0
+    while tally != FAIL:
+        asking = NodeId(m.nodes[tally].a)
+        if asks(m, asking):
+            most = most_behind(m, asking, part)
+            if most >= INFINITE:
+                return INFINITE
+            more += most - m.nodes[asking].cost
+        tally = NodeId(m.nodes[tally].b)
+    return more
 
 
 @inner
@@ -171,12 +187,14 @@ def worst_of_family(m: Tables, i: NodeId) -> int:
 
 @inner
 def worst_of_list(m: Tables, tally: NodeId, low: int, different: int) -> int:
-    """`worst` of a list of parts, together of at least `low` members."""
+    """`worst` of a list of parts, together of at least `low` members. ASKED members are members of the others."""
     worst = 0
     while tally != FAIL:
         part = NodeId(m.nodes[tally].a)
-        is_counted = m.nodes[part].kind == Kind.REPEAT
-        worst = plus(worst, worst_of_members(m, part, low, different) if is_counted else worst_of(m, part))
+        if m.nodes[part].kind == Kind.REPEAT:
+            worst = plus(worst, worst_of_members(m, part, low, different))
+        elif not asks(m, part):
+            worst = plus(worst, worst_of(m, part))
         tally = NodeId(m.nodes[tally].b)
     return worst
 
