@@ -15,12 +15,11 @@ import multiprocessing
 import random
 import time
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from limits import ALL, worked
-from result_files import result_file
+from result_files import count, errors_as_messages, result_file, tokenizer_folder
 from transformers import AutoTokenizer
 
 from maskwright.constraints import (
@@ -42,8 +41,8 @@ SECONDS = 40.0  # on the wall, for all walks of a family
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--walks", type=int, default=10)
+    parser.add_argument("--tokenizer", type=tokenizer_folder, required=True)
+    parser.add_argument("--walks", type=count, default=10)
     parser.add_argument("--only", default="", help="families with this in their names")
     parser.add_argument("--out", type=result_file)
     options = parser.parse_args()
@@ -122,4 +121,5 @@ def walked(constraint: Constraint, rng: random.Random, has_budget: bool, until: 
 
 
 if __name__ == "__main__":
-    main()
+    with errors_as_messages():
+        main()

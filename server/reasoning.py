@@ -7,7 +7,7 @@ from typing import Any
 
 from ..chat import Turn
 from ..constraints import ConstraintError, Reasoning, Source, StructuralTag, Tools
-from ..constraints.front_ends.tags.answer import START, Answer
+from ..constraints.front_ends.tags.answer import REASONING_MARK, Answer
 from ..engine.models.tokenizer import Tokenizer
 
 END = "</think>"
@@ -19,21 +19,21 @@ def with_reasoning(turn: Turn, tokenizer: Tokenizer, budget: int | None = None) 
     A template that opens the reasoning itself leaves the end mark to the model; one that closes it too leaves nothing.
     budget: how many tokens the reasoning may take, None for any number.
     """
-    if START not in tokenizer.chat_template or END not in tokenizer.chat_template:
+    if REASONING_MARK not in tokenizer.chat_template or END not in tokenizer.chat_template:
         return turn
     definitions = [tool.definition() for tool in turn.tools] or None
     beginning = tokenizer.render_chat(turn.messages, tools=definitions, is_begun=turn.is_begun, **turn.variables)
     beginning = beginning.removesuffix(turn.begun.lstrip()).rstrip()
     if beginning.endswith(END):
         return turn
-    return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(START), budget)))
+    return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(REASONING_MARK), budget)))
 
 
 def reasoned(inner: Source | None, is_open: bool, budget: int | None = None) -> Reasoning:
     """Reasoning, then the answer. is_open: the prompt ends with the mark that begins it; else the model may leave it out."""
     if is_open:
         return Reasoning(Answer(inner), start="", end=END, max_tokens=budget)
-    return Reasoning(Answer(inner), start=START, end=END, max_tokens=budget, optional=True)
+    return Reasoning(Answer(inner), start=REASONING_MARK, end=END, max_tokens=budget, optional=True)
 
 
 def shows_free_text(source: Any) -> bool:

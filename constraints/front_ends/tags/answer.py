@@ -17,7 +17,7 @@ from .structural import StructuralTag
 from .tools import Tools
 from .tree import AnyOf, Joined, Labelled, Located, Part, Repeat, Sequence, Text, Triggered
 
-START = "<think>"  # the mark
+REASONING_MARK = "<think>"  # the mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _with_inner(part: Part, inner: list[Part]) -> Part:
 
 def _leaf(part: Part) -> Part:
     if isinstance(part, Text) and part.not_leading:
-        return replace(part, not_leading=part.not_leading + START[0])
+        return replace(part, not_leading=part.not_leading + REASONING_MARK[0])
     if isinstance(part, Text | Triggered) and part.without_tokens is None:
-        return replace(part, excludes=(*part.excludes, START))
+        return replace(part, excludes=(*part.excludes, REASONING_MARK))
     return part

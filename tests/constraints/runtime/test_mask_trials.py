@@ -10,7 +10,7 @@ import pytest
 
 from maskwright.constraints import ConstraintLimit, Lark, Limits, Vocabulary
 from maskwright.constraints.grammar.expression import Grammar
-from maskwright.constraints.runtime.mask_trials import WORDS, try_masks
+from maskwright.constraints.runtime.mask_trials import LIMITS_OF_A_MASK, try_masks
 from maskwright.constraints.runtime.settling import settle
 from maskwright.constraints.token_automaton.token_automaton import TokenAutomaton
 from maskwright.constraints.vocabulary.shared_vocabulary import SharedVocabulary
@@ -32,7 +32,7 @@ def automaton_of(source: Lark, limits: Limits) -> TokenAutomaton:
 
 
 def test_terminals_that_overlap_are_refused_by_name() -> None:
-    with pytest.raises(ConstraintLimit, match=f"write more than {WORDS * 200} words") as refused:
+    with pytest.raises(ConstraintLimit, match=f"write more than {LIMITS_OF_A_MASK * 200} words") as refused:
         try_masks(automaton_of(overlapping(9), Limits(byte_words=200)))
     assert refused.value.limit == "byte_words" and "overlap" in str(refused.value)
 
@@ -42,7 +42,7 @@ def test_what_takes_little_is_not_refused(count: int) -> None:
     automaton = automaton_of(overlapping(count), Limits())
     before = automaton.num_words
     try_masks(automaton)
-    assert 0 < automaton.num_words - before < WORDS * automaton.limits.byte_words
+    assert 0 < automaton.num_words - before < LIMITS_OF_A_MASK * automaton.limits.byte_words
 
 
 @pytest.mark.parametrize("eos_ids", [set(), {3}])
