@@ -26,7 +26,8 @@ def with_reasoning(turn: Turn, tokenizer: Tokenizer, budget: int | None = None) 
     beginning = beginning.removesuffix(turn.begun.lstrip()).rstrip()
     if beginning.endswith(END):
         return turn
-    return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(REASONING_MARK), budget)))
+    source = reasoned(turn.choice.source, beginning.endswith(REASONING_MARK), budget)
+    return replace(turn, choice=replace(turn.choice, source=source))
 
 
 def reasoned(inner: Source | None, is_open: bool, budget: int | None = None) -> Reasoning:
