@@ -10,7 +10,6 @@ that was allowed and not taken, or in a limit.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import random
 import time
@@ -18,8 +17,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from limits import ALL, worked
-from result_files import count, errors_as_messages, result_file, tokenizer_folder
+from limits import ALL, worked, write
+from result_files import chosen, count, errors_as_messages, result_file, tokenizer_folder
 from transformers import AutoTokenizer
 
 from maskwright.constraints import (
@@ -46,16 +45,16 @@ def main() -> None:
     parser.add_argument("--only", default="", help="families with this in their names")
     parser.add_argument("--out", type=result_file)
     options = parser.parse_args()
+    names = chosen([name for name in ALL if options.only in name], "--only")
     vocabulary = Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(options.tokenizer))
     small = Compiler(vocabulary).compile(JsonSchema({"type": "string", "pattern": "a.*b"}))
     small.mask(small.start())  # what all share is made
-    rows = [row_of(name, vocabulary, options.walks) for name in ALL if options.only in name]
+    rows = [row_of(name, vocabulary, options.walks) for name in names]
     told = [row for row in rows if "longest" in row]
     beyond = [row for row in told if row["longest"] > BAR]
     print(f"{len(told)} of {len(rows)} compile, {len(beyond)} with masks beyond {1000 * BAR:.0f} ms")
     if options.out:
-        lines = ",\n  ".join(json.dumps(row) for row in rows)
-        options.out.write_text(f'{{"tokenizer": "{options.tokenizer.name}", "rows": [\n  {lines}\n]}}\n')
+        write(options.out, {"tokenizer": options.tokenizer.name, "rows": rows})
 
 
 def row_of(name: str, vocabulary: Vocabulary, num_walks: int) -> dict[str, Any]:
