@@ -42,7 +42,7 @@ from .model_options import (
     sampling_options,
 )
 from .options import option_parameters, with_parameters
-from .show import notices, show_fields, show_loops
+from .show import notices, show_fields, show_loops, show_remarks
 
 
 def chat(
@@ -123,6 +123,7 @@ class Conversation:
         for event in events:
             if isinstance(event, Replied):
                 print(event.reply.text, flush=True)
+                show_remarks([event.reply.output.constraint])
                 show_loops([event.reply.output])
                 show_fields([event.reply.output])
             elif isinstance(event, ToolEnded):

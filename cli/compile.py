@@ -14,7 +14,7 @@ from ..engine.models.tokenizer import load_tokenizer
 from ..errors import UsageError
 from ..model_folder import EMBEDDED, find_model
 from .model_options import ChoiceOption, GrammarOption, ModelOption, RegexOption, SchemaOption, constraint_options
-from .show import notices
+from .show import notices, show_remarks
 
 
 def compile_constraint(
@@ -44,8 +44,7 @@ def compile_constraint(
         constraint.save(file)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from None
-    for remark in (*constraint.residue, *constraint.notes):
-        notices.print(remark, markup=False)
+    show_remarks([constraint])
     notices.print(f"{file}: {file.stat().st_size / 1e3:,.0f} KB", markup=False)
 
 

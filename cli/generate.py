@@ -100,6 +100,7 @@ def generate(
             outputs = _many(llm, prompts, params, constraint, target, name)
         else:
             outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask, name)
+    show.show_remarks(each.constraint for each in outputs)
     show.show_loops(outputs)
     show.show_fields(outputs)
     if timing:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from ..constraints import Constraint
 from ..engine.footprint import Footprint
 from ..field_details import path_text
 from ..outputs import GenerationOutput
@@ -91,6 +92,12 @@ def show_legend(pieces: Sequence[TokenPiece]) -> None:
     legend.append(", ")
     legend.append(f"{len(pieces) - num_forced} chosen by the model", style=FREE_STYLE)
     notices.print(legend)
+
+
+def show_remarks(constraints: Iterable[Constraint | None]) -> None:
+    """What of constraints is not enforced, or read in another way than it is written."""
+    for remark in dict.fromkeys(each for one in constraints if one is not None for each in (*one.residue, *one.notes)):
+        _say(remark)
 
 
 def show_loops(outputs: Iterable[GenerationOutput]) -> None:

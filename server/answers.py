@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 Residue = Annotated[list[str] | None, Field(description='What is not enforced; only with "strict": false.')]
+Notes = Annotated[list[str] | None, Field(description="What of the constraint is read in another way than it is written.")]
 
 
 class Ended(BaseModel):
@@ -142,6 +143,7 @@ class ChatCompletion(BaseModel):
     usage: Usage
     prompt_logprobs: list[dict[str, Any] | None] | None = None
     residue: Residue = None
+    notes: Notes = None
 
 
 class FunctionDelta(BaseModel):
@@ -186,6 +188,7 @@ class ChatCompletionChunk(BaseModel):
     choices: list[ChatChunkChoice]
     usage: Usage | None = None
     residue: Residue = None
+    notes: Notes = None
 
 
 # -- completions ----------------------------------------------------------------------------------------------------------
@@ -216,6 +219,7 @@ class Completion(BaseModel):
     choices: list[CompletionChoice]
     usage: Usage | None = None
     residue: Residue = None
+    notes: Notes = None
 
 
 # -- responses ------------------------------------------------------------------------------------------------------------
@@ -270,6 +274,7 @@ class ResponseAnswer(Captured, Ended, Looped):
     error: dict[str, Any] | None
     incomplete_details: dict[str, Any] | None
     residue: Residue = None
+    notes: Notes = None
 
 
 class ResponseEvent(BaseModel):
@@ -319,6 +324,7 @@ class MessageAnswer(Captured, Looped):
     stop_sequence: str | None
     usage: MessageUsage
     residue: Residue = None
+    notes: Notes = None
 
 
 class MessageEvent(Captured, Looped):

@@ -9,12 +9,15 @@ from ..planning import Plan
 
 
 def remarks_of(plan: Plan) -> dict[str, Any]:
-    """{"residue": [...]} where something was asked for that is not enforced, which needs "strict": false; else {}.
+    """"residue", a list, where something was asked for that is not enforced, which needs "strict": false; "notes", another, where the
+    constraint was read in another way than it is written (a keyword that is not known, a narrower format).
 
     This is known before the first token, so streams tell it with their first event.
     """
-    residue = plan.constraint.residue if plan.constraint is not None else ()
-    return {"residue": list(residue)} if residue else {}
+    if plan.constraint is None:
+        return {}
+    told = {"residue": list(plan.constraint.residue), "notes": list(plan.constraint.notes)}
+    return {name: remarks for name, remarks in told.items() if remarks}
 
 
 def loops_of(output: RequestOutput) -> dict[str, Any]:

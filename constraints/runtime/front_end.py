@@ -122,7 +122,8 @@ def places_of(constraint: Constraint) -> Places | None:
 
 
 def values_of(constraint: Any) -> Values | None:
-    """Follows a text from its beginning; None for a constraint whose texts have no known values: those of schemas and tools have.
+    """Follows a text from its beginning; None for a constraint whose texts have no known values: those of schemas, of tools and of
+    schemas in tags have.
 
     Of a constraint that was read from a file its tables tell, not its source: reasoning before a schema is not known there.
     """

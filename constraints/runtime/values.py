@@ -6,7 +6,7 @@ Followed byte by byte, beside the automaton: a state knows what may follow, not 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
@@ -32,7 +32,7 @@ class OpenValue(NamedTuple):
 
     start: int  # its first byte in the text, which no other value begins with
     kind: Kind
-    path: str  # a JSON Pointer, "#/items/0"; in the arguments of a tool behind its name, "f#/city"
+    path: str  # a JSON Pointer, "#/items/0"; in arguments behind the name of the tool, "f#/city", in a tag behind its beginning
 
 
 class Values(Protocol):
@@ -169,10 +169,11 @@ class Segments:
 
 
 class SegmentedValues:
-    """Follows a reply with parts: the values of calls, and of its text where that is JSON. Other text has no values."""
+    """Follows a reply with parts: the values of calls, of tags, and of its text where these are JSON. Other text has no values."""
 
-    def __init__(self, constraint: Constraint, is_text_json: bool) -> None:
-        self._segments, self._is_text_json = Segments(constraint), is_text_json
+    def __init__(self, constraint: Constraint, is_text_json: bool, json_tags: Container[str] = ()) -> None:
+        """json_tags: what the tags begin with whose content is JSON."""
+        self._segments, self._is_text_json, self._json_tags = Segments(constraint), is_text_json, json_tags
         self._num_read = self.num_calls = 0  # num_calls: calls that are over
         self._inside: JsonValues | OpenValue | None = None
 
@@ -183,7 +184,7 @@ class SegmentedValues:
 
     def fork(self) -> SegmentedValues:
         child = SegmentedValues.__new__(SegmentedValues)
-        child._segments, child._is_text_json = self._segments.fork(), self._is_text_json
+        child._segments, child._is_text_json, child._json_tags = self._segments.fork(), self._is_text_json, self._json_tags
         child._num_read, child.num_calls = self._num_read, self.num_calls
         child._inside = self._inside.fork() if isinstance(self._inside, JsonValues) else self._inside
         return child
@@ -203,7 +204,7 @@ class SegmentedValues:
 
     def _values_of(self, segment: Segment, start: int) -> JsonValues | OpenValue | None:
         """What a segment that begins has inside."""
-        if segment.role == "arguments":
+        if segment.role == "arguments" or (segment.role == "tag" and segment.owner in self._json_tags):
             return JsonValues(start, f"{segment.owner}#")
         if segment.role == "value":
             path = f"{segment.owner}#/{_token(segment.name)}"

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from ..answers import Residue
+from ..answers import EndedLoop, Notes, Residue
 
 
 class Timings(BaseModel):
@@ -70,6 +70,8 @@ class LlamaFinal(BaseModel):
     completion_probabilities: list[LlamaProbability] | None = None
     is_complete: bool | None = None
     residue: Residue = None
+    notes: Notes = None
+    loops: list[EndedLoop] | None = None
 
 
 LlamaCompletion = LlamaFinal | list[LlamaFinal]

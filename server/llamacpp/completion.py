@@ -18,7 +18,7 @@ from ..completions import CompletionBody, plan_completion, silent
 from ..deltas import ContentDelta
 from ..documentation import answers
 from ..errors import ApiError, told_as
-from ..remarks import remarks_of
+from ..remarks import loops_of, remarks_of
 from ..replies import reader_of
 from ..service import Service
 from ..streams import data, error_event, unless_gone
@@ -155,7 +155,8 @@ class LlamaWriter:
             "tokens_cached": output.num_prompt_tokens + max(len(output.token_ids) - 1, 0),
             "timings": self._timers[index].final(output),
         }
-        told = {name: value for name, value in reader.told_stop(output).items() if name == "is_complete"} | remarks_of(plan)
+        told = {name: value for name, value in reader.told_stop(output).items() if name == "is_complete"}
+        told |= remarks_of(plan) | loops_of(output)
         return final | told | (self._probabilities(output.records) if is_whole else {})
 
     def _probabilities(self, records: Sequence[TokenRecord]) -> dict[str, Any]:

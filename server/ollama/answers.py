@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ..answers import Captured, ErrorDetail
+from ..answers import Captured, ErrorDetail, Looped, Notes, Residue
 from ..documentation import Responses
 from ..documentation import answers as documented
 
@@ -33,7 +33,7 @@ class OllamaMessage(BaseModel):
     tool_calls: list[OllamaCall] | None = None
 
 
-class OllamaLine(Captured):
+class OllamaLine(Captured, Looped):
     """A whole answer, or one line of a stream."""
 
     model: str
@@ -45,6 +45,8 @@ class OllamaLine(Captured):
     eval_count: int | None = None
     stop_reason: str | None = None
     is_complete: bool | None = None
+    residue: Residue = None
+    notes: Notes = None
 
 
 class OllamaChat(OllamaLine):

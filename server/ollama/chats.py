@@ -24,7 +24,7 @@ from ..body import Body, Ignored
 from ..chat import ChatBody, plan_chat
 from ..deltas import ContentDelta, ReplyDelta, ThoughtDelta
 from ..errors import ApiError, told_as
-from ..remarks import loops_of
+from ..remarks import loops_of, remarks_of
 from ..replies import ReplyParts, reader_of
 from ..service import Service
 from ..streams import unless_gone
@@ -133,7 +133,7 @@ class OllamaWriter:
     """Makes lines of JSON of the events of one output."""
 
     def __init__(self, model: str, plan: Plan, *, is_chat: bool) -> None:
-        self._model, self._is_chat = model, is_chat
+        self._model, self._plan, self._is_chat = model, plan, is_chat
         self._reader, self._parts, self._started = reader_of(plan), ReplyParts(), time.perf_counter()
         self._output: RequestOutput | None = None
 
@@ -190,6 +190,7 @@ class OllamaWriter:
             "eval_count": len(self._output.token_ids),
             **self._reader.told_stop(self._output),
             **loops_of(self._output),
+            **remarks_of(self._plan),
         }
 
 

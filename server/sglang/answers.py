@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ..answers import Residue
+from ..answers import EndedLoop, Notes, Residue
 
 
 class Ending(BaseModel):
@@ -33,6 +33,8 @@ class MetaInfo(BaseModel):
     input_top_logprobs: list[list[list[Any]] | None] | None = None
     output_top_logprobs: list[list[list[Any]]] | None = None
     residue: Residue = None
+    notes: Notes = None
+    loops: list[EndedLoop] | None = None
 
 
 class Generated(BaseModel):

@@ -19,7 +19,7 @@ from ..completions import CompletionBody, plan_completion, silent
 from ..deltas import ContentDelta
 from ..documentation import answers
 from ..errors import ApiError, told_as
-from ..remarks import remarks_of
+from ..remarks import loops_of, remarks_of
 from ..replies import reader_of
 from ..requested_constraint import ConstraintNames
 from ..sampling_options import SamplingExtras
@@ -143,6 +143,7 @@ class GenerateWriter:
             **({} if output is None else {"e2e_latency": time.perf_counter() - self._started}),
             **(self._logprobs(index, records) if self._wishes[index].has_logprobs else {}),
             **remarks_of(self._plans[index]),
+            **({} if output is None else loops_of(output)),
         }
         return {"text": self._texts[index], "output_ids": [record.token_id for record in records], "meta_info": meta}
 

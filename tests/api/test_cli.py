@@ -135,6 +135,11 @@ def test_a_file_of_prompts_gives_a_line_of_json_for_each(cli: Any, folder: Path)
     assert all(isinstance(record["output"], list) and record["finish_reason"] == "stop" for record in records)
 
 
+def test_what_is_read_in_another_way_is_told_on_stderr(cli: Any) -> None:
+    code, out, err = cli("generate", "--schema", '{"type": "boolean", "patern": "a"}', "x")
+    assert code == 0 and out in ("true\n", "false\n") and "#: 'patern' is not a keyword of JSON Schema" in err
+
+
 def test_loops_that_were_ended_are_told_on_stderr(cli: Any, folder: Path) -> None:
     (folder / "text.json").write_text('{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false}')
     repeats = ("--schema", "text.json", "--greedy", "--logit-bias", "70=50", "--max-tokens", "200")

@@ -11,6 +11,8 @@ import pytest
 
 from maskwright import LLM
 from maskwright.server.answers import ChatCompletion, ChatCompletionChunk, Completion, MessageAnswer, ResponseAnswer
+from maskwright.server.llamacpp.answers import LlamaFinal
+from maskwright.server.sglang.answers import Generated
 
 from .test_captured import CHAT, COMPLETIONS, MESSAGES, RESPONSES, events, post
 
@@ -61,6 +63,30 @@ def test_responses_messages_and_ollama_tell_them_at_their_end(http: httpx.Client
     assert "loops" not in first["message"] and last["loops"] == message["loops"]
     options = {"temperature": 0, "num_predict": 90, "loop_bound": 1000}
     assert "loops" not in post(http, "/api/generate", {"prompt": "x", "format": SCHEMA, "options": options, "stream": False})
+
+
+def test_llamacpps_and_sglangs_routes_tell_them(http: httpx.Client, loops: dict[str, Any]) -> None:
+    asked = {"prompt": "x", "n_predict": 120, **loops}
+    answer = post(http, "/completion", asked)
+    LlamaFinal.model_validate(answer)
+    found = answer["loops"]
+    assert found[0]["count"] == BOUND
+    assert events(http, "/completion", asked)[-1]["loops"] == found
+    asked = {"text": "x", "sampling_params": {**loops, "json_schema": json.dumps(SCHEMA), "max_new_tokens": 120}}
+    generated = post(http, "/generate", asked)
+    Generated.model_validate(generated)
+    assert generated["meta_info"]["loops"] == found and generated["text"] == answer["content"]
+    first, *_, last = events(http, "/generate", asked)
+    assert "loops" not in first["meta_info"] and last["meta_info"]["loops"] == found
+
+
+def test_in_tags_values_are_those_of_their_schema(http: httpx.Client, loops: dict[str, Any]) -> None:
+    tag = {"type": "tag", "begin": "<f>", "content": {"type": "json_schema", "json_schema": SCHEMA}, "end": "</f>"}
+    asked = {name: value for name, value in loops.items() if name not in ("json_schema", "loop_bound")}
+    (choice,) = post(http, CHAT, {**SAID, **asked, "response_format": {"type": "structural_tag", "format": tag}})["choices"]
+    text = choice["message"]["content"]
+    assert json.loads(text.removeprefix("<f>").removesuffix("</f>"))["a"] == "x" * 32
+    assert [each["path"] for each in choice["loops"]] == ["<f>#/a"]
 
 
 def test_the_default_holds_for_schemas_and_tools(http: httpx.Client, loops: dict[str, Any]) -> None:

@@ -160,6 +160,31 @@ def test_without_strict_it_is_left_out_and_told(http: httpx.Client, path: str, a
     assert (first if holder is None else first[holder])["residue"] == residue
 
 
+NOTED = {"type": "string", "maxLength": 3, "patern": "a"}
+NOTED_TOOL = {"type": "object", "properties": {"x": NOTED}, "required": ["x"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "place"),
+    [
+        ("/v1/chat/completions", {"messages": ASKED["messages"], "json_schema": NOTED}, "#"),
+        ("/v1/chat/completions", {"messages": ASKED["messages"], "tools": [{"type": "function", "function": {"name": "f", "parameters": NOTED_TOOL}}], "tool_choice": "required"}, "#/tools/0/function/parameters/properties/x"),
+        ("/v1/completions", {"prompt": "x", "json_schema": NOTED}, "#"),
+        ("/v1/responses", {"input": "x", "json_schema": NOTED}, "#"),
+        ("/v1/messages", {"messages": ASKED["messages"], "max_tokens": 40, "json_schema": NOTED}, "#"),
+        ("/api/generate", {"prompt": "x", "format": NOTED}, "#"),
+        ("/completion", {"prompt": "x", "json_schema": NOTED}, "#"),
+        ("/generate", {"text": "x", "sampling_params": {"json_schema": json.dumps(NOTED)}}, "#"),
+    ],
+    ids=["chat", "tools", "completions", "responses", "messages", "ollama", "llama.cpp", "sglang"],
+)  # fmt: skip
+def test_what_is_read_in_another_way_is_noted(http: httpx.Client, path: str, asked: Any, place: str) -> None:
+    answer = http.post(path, json={**asked, "stream": False})
+    assert answer.status_code == 200, answer.text
+    told = answer.json().get("meta_info", answer.json())
+    assert len(told["notes"]) == 1 and f"{place}: 'patern'" in told["notes"][0] and "residue" not in told
+
+
 @pytest.mark.parametrize(
     ("asked", "param", "code"),
     [

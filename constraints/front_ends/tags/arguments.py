@@ -86,7 +86,7 @@ class Parameter:
     place: Place
     is_required: bool
     notation: str  # "json", "bare" or "either" of strings that are written bare
-    is_free: bool  # any string
+    is_free: bool  # any string, of which nothing is to be told
 
 
 def parameters_of(schema: JsonSchema, limits: Limits, place: Place = ()) -> list[Parameter]:
@@ -121,7 +121,7 @@ def _parameter(values: Values, name: str, is_required: bool) -> Parameter | None
     if strings == others == FAIL and not is_required:
         return None
     notation = "json" if strings == FAIL else "bare" if others == FAIL else "either"
-    return Parameter(name, values.place, is_required, notation, notation == "bare" and strings == values.any_string())
+    return Parameter(name, values.place, is_required, notation, notation == "bare" and values.is_free_text)
 
 
 def site_at(schema: JsonSchema, place: Place, limits: Limits) -> Site:
@@ -167,6 +167,11 @@ class Values:
 
     def any_string(self) -> Node:
         return self._grammar.repeat(self._grammar.chars(ALL))
+
+    @property
+    def is_free_text(self) -> bool:
+        """Whether strings are any strings, and there are no remarks about the schema, which lowering them leaves in the grammar."""
+        return self.strings() == self.any_string() and not self._grammar.notes and not self._grammar.residue
 
     def misread(self) -> Node:
         """Bare strings that `as_json` would take for values of other types."""

@@ -80,7 +80,7 @@ class _TreeLowering:
         self.budgets: Budgets = {}
         self._markup = Markup(grammar)
         self._free_text = FreeText(grammar, limits, self._markup, self.budgets)
-        self._sources: dict[Source, Node] = {}
+        self._sources: dict[Source, tuple[Node, list[str], list[str]]] = {}
 
     def lower(self, root: Part) -> Node:
         visits: list[tuple[Any, Context, range]] = [(root, Context(TEXT, MARKUP, "#"), range(0))]
@@ -148,11 +148,25 @@ class _TreeLowering:
             )
         try:
             if source not in self._sources:
-                self._sources[source] = self._lowered(source)
-            return self._sources[source]
+                self._sources[source] = self._lowered_apart(source)
         except ConstraintError as error:
             error.move_below(context.path)
             raise
+        node, *told = self._sources[source]
+        for all_told, remarks in zip((self._grammar.notes, self._grammar.residue), told, strict=True):
+            moved = (context.path + each.removeprefix("#") if each.startswith("#") else each for each in remarks)
+            all_told[:] = dict.fromkeys((*moved, *all_told))  # parts are lowered from the last one on
+        return node
+
+    def _lowered_apart(self, source: Source) -> tuple[Node, list[str], list[str]]:
+        """A source as a node, with its notes and residue, which begin with a path in it: where it stands they are told of there."""
+        grammar = self._grammar
+        notes, residue = grammar.notes, grammar.residue
+        grammar.notes, grammar.residue = [], []
+        try:
+            return self._lowered(source), grammar.notes, grammar.residue
+        finally:
+            grammar.notes, grammar.residue = notes, residue
 
     def _lowered(self, source: Source) -> Node:
         if not isinstance(source, Budgeted):

@@ -13,7 +13,7 @@ from ...grammar.stages import Budgets
 from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd
 from ...runtime.segmented_places import OwnedPlaces, SegmentedPlaces
-from ...runtime.values import Places
+from ...runtime.values import JsonValues, Places, SegmentedValues, Values
 from ..cfg.budgeted_text import Budgeted
 from .lowering import counts_tokens, lower_with_budgets
 from .requests import read_structural_tag
@@ -47,9 +47,7 @@ class StructuralTag(Budgeted):
         whole = _unlocated(self._whole)
         if isinstance(whole, FrontEnd):
             return whole.places(constraint)
-        contents: dict[str, set[Part]] = {}
-        for tag in _outermost_tags(whole):
-            contents.setdefault(tag.begin, set()).add(_unlocated(tag.content))
+        contents = _contents(whole)
 
         def places_of(segment: Segment) -> Places | None:
             found = contents.get(segment.owner, ()) if segment.role == "tag" else ()
@@ -57,6 +55,15 @@ class StructuralTag(Budgeted):
             return OwnedPlaces(segment.owner, inner[0]) if len(found) == 1 and inner and inner[0] is not None else None
 
         return SegmentedPlaces(constraint, places_of) if contents else None
+
+    def values(self, constraint: Constraint) -> Values | None:
+        """Those of tags whose content is JSON."""
+        whole = _unlocated(self._whole)
+        if isinstance(whole, FrontEnd):
+            return whole.values(constraint)
+        found = {begin: {_is_json(each, constraint) for each in parts} for begin, parts in _contents(whole).items()}
+        json_tags = frozenset(begin for begin, are_json in found.items() if are_json == {True})
+        return SegmentedValues(constraint, is_text_json=False, json_tags=json_tags) if json_tags else None
 
     @property
     def may_have_budgets(self) -> bool:
@@ -71,6 +78,18 @@ class StructuralTag(Budgeted):
 
 def _unlocated(part: Part) -> Part:
     return _unlocated(part.content) if isinstance(part, Located) else part
+
+
+def _contents(whole: Part) -> dict[str, set[Part]]:
+    """By what tags begin with: what may be inside."""
+    contents: dict[str, set[Part]] = {}
+    for tag in _outermost_tags(whole):
+        contents.setdefault(tag.begin, set()).add(_unlocated(tag.content))
+    return contents
+
+
+def _is_json(content: Part, constraint: Constraint) -> bool:
+    return isinstance(content, FrontEnd) and isinstance(content.values(constraint), JsonValues)
 
 
 def _outermost_tags(part: Part) -> Iterator[Tag]:

@@ -176,7 +176,7 @@ class _Writer:
         if notation == "either":
             has_strings, has_others = values.has(_STRING), values.has(kind.atoms - _STRING)
             notation = "json" if not has_strings else "either" if has_others else "bare"
-        if notation == "bare" and values.strings() == values.any_string():
+        if notation == "bare" and values.is_free_text:
             return Text()
         value = Argument(self._schema, place, notation, mark, kind.atoms)
         return Sequence((gap, value, gap)) if notation == "json" and not self._style.is_tight else value

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from maskwright.constraints import ConstraintError, Tools, ToolStyle, UnsupportedKeyword
+from maskwright.constraints import ConstraintError, StructuralTag, Tools, ToolStyle, UnsupportedKeyword
 from maskwright.constraints.front_ends.tags.styles import ALIASES, style_of_template
 
 from .tool_cases import PING, PLAIN, TOOLS, parsed_calls
@@ -81,7 +81,30 @@ def test_keywords_that_are_not_enforced_are_refused_or_relaxed() -> None:
     with pytest.raises(UnsupportedKeyword) as error:
         PLAIN.compile(Tools(tools))
     assert error.value.path == "#/tools/0/parameters/properties/x"
-    assert PLAIN.compile(Tools(tools, on_unsupported="relax")).residue
+    (told,) = PLAIN.compile(Tools(tools, on_unsupported="relax")).residue
+    assert told.startswith("#/tools/0/parameters/properties/x pattern: not enforced")
+
+
+@pytest.mark.parametrize("style", ["hermes", "qwen3-coder"])
+def test_notes_say_of_which_tool_they_are(style: str) -> None:
+    parameters: Any = {"type": "object", "properties": {"x": {"type": "string", "patern": "a"}}, "required": ["x"]}
+    tools = [{"name": name, "parameters": parameters} for name in "ab"]
+    places = [f"#/tools/{i}/parameters/properties/x" for i in range(2)]
+    assert [note.partition(": 'patern'")[0] for note in PLAIN.compile(Tools(tools, style=style)).notes] == places
+    parameters["properties"]["x"] = {"type": "string", "pattern": r"(a)\1"}
+    residue = PLAIN.compile(Tools(tools, style=style, on_unsupported="relax")).residue
+    assert [told.partition(" pattern: not enforced")[0] for told in residue] == places
+
+
+def test_notes_say_in_which_tag_they_are() -> None:
+    contents = [{"type": "json_schema", "json_schema": {"type": "string", "title": title}} for title in ("A", 3)]
+    tags = [{"type": "tag", "begin": f"<{i}>", "content": content, "end": "</>"} for i, content in enumerate(contents)]
+    (note,) = PLAIN.compile(StructuralTag({"type": "structural_tag", "format": {"type": "sequence", "elements": tags}})).notes
+    assert note == "#/format/elements/1/content: 'title' is not a string: ignored"
+    members = {"type": "object", "properties": {"x": {"type": "string", "patern": "a"}}, "required": ["x"]}
+    content = {"type": "json_schema", "style": "qwen_xml", "json_schema": members}
+    (note,) = PLAIN.compile(StructuralTag({"type": "structural_tag", "format": content})).notes
+    assert note.startswith("#/format/properties/x: 'patern'")
 
 
 @pytest.mark.parametrize("name", ALIASES)
