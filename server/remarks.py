@@ -9,8 +9,8 @@ from ..planning import Plan
 
 
 def remarks_of(plan: Plan) -> dict[str, Any]:
-    """"residue", a list, where something was asked for that is not enforced, which needs "strict": false; "notes", another, where the
-    constraint was read in another way than it is written (a keyword that is not known, a narrower format).
+    """"residue", a list, where something was asked for that is not enforced, which needs "strict": false; "notes", another, where
+    the constraint was read in another way than it is written (a keyword that is not known, a narrower format).
 
     This is known before the first token, so streams tell it with their first event.
     """

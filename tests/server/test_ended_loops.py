@@ -70,7 +70,7 @@ def test_llamacpps_and_sglangs_routes_tell_them(http: httpx.Client, loops: dict[
     answer = post(http, "/completion", asked)
     LlamaFinal.model_validate(answer)
     found = answer["loops"]
-    assert found[0]["count"] == BOUND
+    assert found[0]["count"] >= BOUND
     assert events(http, "/completion", asked)[-1]["loops"] == found
     asked = {"text": "x", "sampling_params": {**loops, "json_schema": json.dumps(SCHEMA), "max_new_tokens": 120}}
     generated = post(http, "/generate", asked)
