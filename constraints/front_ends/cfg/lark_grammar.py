@@ -68,7 +68,7 @@ class Lark(BudgetedText):
 
     @property
     def may_have_captures(self) -> bool:
-        return True
+        return "capture" in self.text  # the grammar is not parsed again to find none
 
     def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
         """The expression as it is written, with its left recursion, for `captures`."""
