@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 
 INCOMPLETE, WRONG_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
 
+_HELP = {"help_option_names": ["--help", "-h"]}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -161,7 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code."""
     try:
-        code = app(list(arguments), prog_name="maskwright", standalone_mode=False)
+        asked = [*arguments[1:], "--help"] if arguments[:1] == ["help"] else list(arguments)
+        code = app(asked, prog_name="maskwright", standalone_mode=False, **_HELP)
         if sys.stdout is not None:  # closed by the shell, as with `>&-`
             sys.stdout.flush()
     except BrokenPipeError:  # who read the output has gone, as `head` does; within a command typer sees to it, in the same way
@@ -185,7 +187,7 @@ def _write_no_more() -> None:
 
 
 def _run(command: Any, context: typer.Context) -> None:
-    code = command.main(context.args, prog_name=context.command_path, standalone_mode=False)
+    code = command.main(context.args, prog_name=context.command_path, standalone_mode=False, **_HELP)
     if isinstance(code, int) and code:
         raise typer.Exit(code)
 

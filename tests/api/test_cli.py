@@ -250,6 +250,13 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str], monkeypatch
         assert option in shown
 
 
+@pytest.mark.parametrize("arguments", ["-h", "help", "schema check -h", "help schema check"])
+def test_help_is_had_as_people_ask_for_it(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments.split()) == 0
+    command = " ".join(word for word in arguments.split() if word.isalpha() and word != "help")
+    assert f"Usage: maskwright {command}".strip() in capsys.readouterr().out
+
+
 def test_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     shown = capsys.readouterr().out

@@ -55,12 +55,15 @@ class _Applied:
         self.refuted = self.refuted or not holds(self.site) or any(group[0].refuted for group in self.groups)
         return self.refuted
 
-    def within(self, names: set[str]) -> Iterator[_Applied]:
-        """All of these that may hold, given the names of members so far."""
+    def within(self, names: set[str] | None) -> Iterator[_Applied]:
+        """All of these that may hold, given the names of members so far; None for those of the whole value, which are not known:
+        then also what holds where others come, and conditions."""
         yield self
         inner = [each for group in self.groups for each in group]
-        inner += [each for when, then, otherwise in self.cases for each in (None if when.refuted else then, otherwise) if each]
-        inner += [each for name, each in self.dependents.items() if name in names]
+        for when, then, otherwise in self.cases:
+            holding = [] if when.refuted else [then] if names is not None else [when, then]
+            inner += [each for each in (*holding, otherwise) if each]
+        inner += [each for name, each in self.dependents.items() if names is None or name in names]
         for each in inner:
             yield from each.within(names)
 
@@ -145,7 +148,7 @@ class SchemaPlaces:
         if self._open:
             around = self._open[-1]
             self._refute(around, may_be)
-            sites, around_paths = self._said_of_part(around), around.paths
+            sites, around_paths = self._said_of_part(around, may_be), around.paths
         paths = tuple(dict.fromkeys(site.path for site in sites)) or around_paths
         value = _Value(paths, [self._applied(site) for site in sites], len(self._text) - 1)
         for each in value.applied:
@@ -191,22 +194,26 @@ class SchemaPlaces:
         groups = [[apply(each)] for each in (*parts.subschemas(site, "allOf"), *parts.references(site))]
         groups += [options for key in ("anyOf", "oneOf") if (options := [apply(each) for each in parts.subschemas(site, key)])]
         cases = []
-        if given := condition(site):
-            when, *branches = given
+        if in_force(site, "if"):
+            when, *branches = condition(site) or (site.child("if"), None, None)
             then, otherwise = (None if branch is None else apply(branch) for branch in branches)
             cases.append((apply(when), then, otherwise))
         dependents = {name: apply(each) for name, each in parts.dependencies(site) if isinstance(each, Site)}
         return _Applied(site, groups, cases, dependents)
 
-    def _said_of_part(self, value: _Value) -> list[Site]:
-        """The schemas of the member or item being read."""
+    def _said_of_part(self, value: _Value, may_be: Callable[[Site], bool]) -> list[Site]:
+        """The schemas of the member or item being read. may_be: whether what has begun may satisfy one, by its type."""
         where = value.where
         assert where is not None
         found = []
         for each in value.applied:
             sites = [inner.site for inner in each.within(value.names)]
             own = [part for site in sites for part in self._own_parts(site, where)]
-            found += own or [part for site in sites for part in _unevaluated(site, where)]
+            rest = [] if own else [part for site in sites for part in _unevaluated(site, where)]
+            if not all(map(may_be, rest)):  # so it is evaluated by what is only known to hold later on
+                sites = [inner.site for inner in each.within(None)]
+                own = [part for site in sites for part in (*self._own_parts(site, where), *_contained(site, where))]
+            found += own or rest
         return list(dict.fromkeys(found))
 
     def _own_parts(self, site: Site, where: Where) -> list[Site]:
@@ -220,6 +227,10 @@ class SchemaPlaces:
         named = [members.properties[where]] if where in members.properties else []
         named += [each for pattern, each in members.patterns if pattern in tests]
         return named or ([] if members.additional is None else [members.additional])
+
+
+def _contained(site: Site, where: Where) -> list[Site]:
+    return [site.child("contains")] if isinstance(where, int) and in_force(site, "contains") else []
 
 
 def _unevaluated(site: Site, where: Where) -> list[Site]:

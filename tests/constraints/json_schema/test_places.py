@@ -172,6 +172,17 @@ def test_unevaluated_members() -> None:
     assert list(read(schema, '{"a":', "1", ',"b":', "2"))[1::2] == [["#/allOf/0/properties/a"], ["#/unevaluatedProperties"]]
 
 
+def test_what_is_evaluated_by_a_schema_that_is_only_known_later_to_hold() -> None:
+    closed: dict[str, Any] = {"type": "object", "properties": {"q": {}}, "unevaluatedProperties": False}
+    for more, place in (
+        ({"dependentSchemas": {"q": {"properties": {"d": {"type": "integer"}}}}}, "#/dependentSchemas/q/properties/d"),
+        ({"if": {"properties": {"d": {"const": 1}}, "required": ["d"]}}, "#/if/properties/d"),
+    ):
+        assert list(read(closed | more, '{"d":', "1", ',"q":', "2", property_order="any"))[1::2] == [[place], ["#/properties/q"]]
+    items = {"type": "array", "contains": {"type": "boolean"}, "unevaluatedItems": {"type": "integer"}}
+    assert list(read(items, "[", "true", ",", "1,"))[1::2] == [["#/contains"], ["#/unevaluatedItems", "#"]]
+
+
 def test_white_space_belongs_to_what_is_around_it() -> None:
     told = list(read(SCHEMAS["members"], " ", "{ ", '"age" : ', "1", " ", "}", " ", whitespace="flexible"))
     assert told == [["#"], ["#"], ["#"], ["#/properties/age"], ["#"], ["#"], ["#"]]
