@@ -189,9 +189,8 @@ def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any] | None:
     _check_members(tool, place, ("type", "name", "description", "input_schema", "strict", *SILENT_TOOL_MEMBERS))
     if not isinstance(tool.get("input_schema"), Mapping):
         raise _wrong(f"{place}.input_schema", "is a JSON Schema of type object")
-    function = {"name": tool.get("name"), "parameters": tool["input_schema"]}
-    function |= {name: tool[name] for name in ("description", "strict") if tool.get(name) is not None}
-    return {"type": "function", "function": function}
+    function = {"name": tool.get("name"), "input_schema": tool["input_schema"]}
+    return function | {name: tool[name] for name in ("description", "strict") if tool.get(name) is not None}
 
 
 # -- what is wrong --------------------------------------------------------------------------------------------------------

@@ -252,9 +252,20 @@ def test_a_keyword_that_is_null_claims_nothing(keyword: str) -> None:
         assert accepts_value(nothing, value) == accepts_value(absent, value), value
 
 
-def test_null_is_no_type() -> None:
+def test_null_is_no_type_and_neither_is_an_empty_list() -> None:
     with pytest.raises(ConstraintError, match="there is no type None"):
         compiled({"type": None}, "7")
+    with pytest.raises(ConstraintError, match="a list of at least one is expected"):
+        compiled({"properties": {"a": {"type": []}}}, "7")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "step"), [("properties", {"a": None}, "a"), ("anyOf", [True, 3], "1"), ("prefixItems", ["x"], "0"), ("dependentSchemas", {"a": 1}, "a")]
+)  # fmt: skip
+def test_what_is_no_schema_in_a_keyword_is_refused_with_its_place_and_the_keyword(keyword: str, value: Any, step: str) -> None:
+    with pytest.raises(ConstraintError, match="a schema is an object or a boolean") as caught:
+        compiled({keyword: value}, "2020-12")
+    assert (caught.value.path, caught.value.keyword) == (f"#/{keyword}/{step}", keyword)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +274,8 @@ def test_null_is_no_type() -> None:
         ("4", "required", True, "says nothing"), ("2020-12", "required", False, "says nothing"),
         ("7", "exclusiveMinimum", True, "as in draft 4"), ("4", "exclusiveMaximum", 5, "as in later drafts"),
         ("2020-12", "items", [True], "in earlier drafts"), ("7", "dependencies", {"a": "b"}, "a list of one name"),
+        ("2020-12", "enum", [], "is empty: no value satisfies it"), ("2020-12", "prefixItems", [], "is empty: says nothing"),
+        ("2020-12", "$defs", {"b": {}, "c": 3}, "has no schema under 'c': ignored"), ("7", "definitions", {"b": None}, "under 'b'"),
     ],
 )  # fmt: skip
 def test_habits_of_other_drafts_are_understood_and_noted(draft: str, keyword: str, value: Any, remark: str) -> None:

@@ -10,8 +10,11 @@ from .keyword_table import CHECKED_AFTERWARDS, KEYWORDS, TYPE_NAMES, Form
 from .values import is_integral
 
 _TYPES = frozenset(TYPE_NAMES)
-# Keywords of which `remark_on` has something to say, besides any that is null.
-REMARKABLE = frozenset({"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies", CHECKED_AFTERWARDS})
+# Keywords of which `remark_on` has something to say, besides any that is null or empty.
+REMARKABLE = frozenset(
+    {"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies", "$defs", "definitions", CHECKED_AFTERWARDS}
+)
+_OF_EMPTY = {"enum": "is empty: no value satisfies it", "prefixItems": "is empty: says nothing"}
 # What keywords that say nothing of values hold by their drafts. Another value changes nothing, so it is not refused.
 DESCRIBED_BY: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("title", "description", "$comment", "contentEncoding", "contentMediaType", "id"), (str, "a string")),
@@ -44,6 +47,11 @@ def remark_on(keyword: str, value: Any, draft: int) -> str:
         return "is read as in draft 4: it excludes the bound beside it" if draft > 4 else "is read as in later drafts: a bound"
     if keyword == "items" and isinstance(value, list) and draft >= 2020:
         return "is a list: read as in earlier drafts, where it is prefixItems"
+    if keyword in ("$defs", "definitions"):
+        wrong = next((name for name, each in value.items() if not isinstance(each, (dict, bool))), None)
+        return "" if wrong is None else f"has no schema under {wrong!r}: ignored"
+    if value == []:
+        return _OF_EMPTY.get(keyword, "")
     if keyword == "dependencies" and any(isinstance(names, str) for names in value.values()):
         return "has a name alone: read as a list of one name"
     return ""
@@ -93,7 +101,7 @@ def _are_names(value: Any) -> bool:
 
 def _are_types(value: Any) -> bool:
     if isinstance(value, list):
-        return all(isinstance(name, str) and name in _TYPES for name in value)
+        return bool(value) and all(isinstance(name, str) and name in _TYPES for name in value)
     return isinstance(value, str) and value in _TYPES
 
 

@@ -74,7 +74,7 @@ class Inspection:
             document, dialect, schema, place = todo.pop()
             if not isinstance(schema, dict):
                 if not isinstance(schema, bool):
-                    raise _no_schema(_path(place), schema)
+                    raise _no_schema(place, schema)
             elif id(schema) not in self._read:
                 if "$id" in schema or "id" in schema:
                     with suppress(ConstraintError):  # of an address or draft: told where a value meets it
@@ -113,7 +113,7 @@ class Inspection:
                     self._ignored.setdefault(keyword, []).append(place)
             elif not check(value):
                 raise _malformed(_path(place), keyword, value)
-            elif keyword in REMARKABLE:
+            elif keyword in REMARKABLE or (not value and value == []):
                 is_remarkable = True
         if is_remarkable or active is not schema:
             self._remark(schema, draft, place)
@@ -122,7 +122,7 @@ class Inspection:
         if CHECKED_AFTERWARDS in schema:
             self._remarks[f"{_path(place)}: checked afterwards: {schema[CHECKED_AFTERWARDS]}"] = None
         for keyword, value in schema.items():
-            if (value is None or keyword in REMARKABLE) and (remark := remark_on(keyword, value, draft)):
+            if (not value or keyword in REMARKABLE) and (remark := remark_on(keyword, value, draft)):
                 self._remarks[f"{_path(place)}: {keyword!r} {remark}"] = None
 
 
@@ -161,15 +161,17 @@ def _path(place: Place) -> str:
     return "/".join((place, *reversed(tokens)))
 
 
-def _no_schema(path: str, value: Any) -> ConstraintError:
+def _no_schema(place: Place, value: Any) -> ConstraintError:
     meant = type_meant_by(value)
+    keyword = str(place[1]) if isinstance(place, tuple) else None
     instead = f'{{"type": "{meant}"}}' if meant else None
-    return ConstraintError(f"a schema is an object or a boolean, not {shown(value)}", path=path, instead=instead)
+    reason = f"a schema is an object or a boolean, not {shown(value)}"
+    return ConstraintError(reason, path=_path(place), keyword=keyword, instead=instead)
 
 
 def _malformed(path: str, keyword: str, value: Any) -> ConstraintError:
     reason, instead = f"{KEYWORDS[keyword].form.value} is expected, not {shown(value)}", None
-    if keyword == "type":
+    if keyword == "type" and value != []:
         named = value if isinstance(value, list) else [value]
         unknown = next(name for name in named if name not in TYPE_NAMES)
         reason = f"there is no type {shown(unknown)}"

@@ -37,7 +37,7 @@ class Form(Enum):
     FLAG = "true or false"
     VALUES = "a list of values"
     NAMES = "a list of names"
-    TYPES = "a type or a list of types"
+    TYPES = "a type or a list of at least one"
     SCHEMA = "a schema"
     SCHEMA_OR_LIST = "a schema or a list of schemas"
     LIST = "a list of schemas"
