@@ -507,10 +507,8 @@ class TokenAutomaton:
         if kind == Kind.CLASS:
             low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
-        if kind not in (Kind.PRODUCT, Kind.TABLE, Kind.STANDING, Kind.WATCH):
-            return False
-        is_exclusive = StateId(self._machine.call(determinize.start_state, leaf))
-        return self.run(is_exclusive, bytes([byte]))[0] != DEAD
+        alone = StateId(self._machine.call(determinize.start_state, leaf))  # of all other kinds
+        return self.run(alone, bytes([byte]))[0] != DEAD
 
     def _first_told(self, continuation: int, tell: Callable[[int], Told | None]) -> list[Told | None]:
         """For each way through a continuation what `tell` says of the first node of which it says anything; None where

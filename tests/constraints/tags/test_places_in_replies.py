@@ -65,6 +65,26 @@ def decoded(way: tuple[str | int, ...]) -> tuple[str | int, ...]:
     return tuple(step if isinstance(step, int) else step.encode("latin-1").decode() for step in way)
 
 
+OPEN: dict[str, tuple[Any, str]] = {
+    "names unlike those that are declared": ({"properties": {"ab": {"type": "integer"}, "ac": {}}}, '{"ab":1,"b":2,"aa":3,"acd":4}'),
+    "names that are excluded": ({"propertyNames": {"not": {"enum": ["zz", "zy"]}}}, '{"za":1,"y":2}'),
+    "steps": ({"properties": {"a": {"multipleOf": 7}, "b": {"multipleOf": 0.05}}}, '{"a":14,"b":1.25}'),
+    "negated members": ({"not": {"properties": {"a": {"const": "aa"}, "b": {"type": "integer"}}}}, '{"a":"ab","c":{"x":[1,"y"]},"b":"1"}'),
+    "counted items": ({"properties": {"a": {"contains": {"minimum": 3}, "minContains": 2, "items": {"type": "integer"}}}}, '{"a":[1,5,4]}'),
+    "pairs": ({"minProperties": 2, "patternProperties": {"^a": {"type": "integer"}}, "dependentRequired": {"q": ["r"]}}, '{"q":1,"r":2,"a1":3}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "text"), OPEN.values(), ids=OPEN)
+def test_it_is_known_of_each_byte_of_a_call_what_it_is_a_part_of(said: Any, text: str) -> None:
+    parameters = {"type": "object", "properties": {"x": {"type": "object", **said}}, "required": ["x"], "additionalProperties": False}
+    constraint = COMPILER.compile(Tools([{"name": "f", "parameters": parameters}], choice="required", whitespace="compact"))
+    state: Any = constraint.start()
+    for byte in f'<tool_call>\n{{"name": "f", "arguments": {{"x":{text}}}}}\n</tool_call>'.encode():
+        state, told = constraint.step(state, byte)
+        assert state is not None and told
+
+
 @pytest.mark.parametrize("around", ["triggered", "sequence", "alternatives"])
 def test_each_byte_of_a_tag_is_where_its_parsed_content_has_it(around: str) -> None:
     tags = [Tag(f"<{name}>", JsonSchema(schema, whitespace="flexible"), f"</{name}>") for name, schema in BY_NAME.items()]
