@@ -32,7 +32,7 @@ class Limits:
     digits: int = 300  # of a number
     byte_words: int = 30_000  # written for a byte by a grammar of rules, on the average of 64; 40 more a node; for a mask 8 times
     search_states: int = 50_000  # of the automaton of one intersection, or of a part of it; and a hundred times as many distances
-    search_nodes: int = 2_000_000  # trie nodes visited, and words written, to find the fewest tokens; beyond, upper bounds are used
+    search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
 
     def __hash__(self) -> int:
         """Of a few, since all take longer than what is looked up by them: limits that differ mostly differ in these."""

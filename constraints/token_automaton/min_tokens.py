@@ -2,8 +2,8 @@
 
 Every state has an upper bound, its cost: the sum of the costs of its parts (shortest_completion.py). For constraints without
 recursion and without a register the exact number is searched for, breadth first over tokens, within a limit on the trie
-nodes that all searches visit and the words that they write; a state whose search runs into the limit keeps its bound. Distances
-along a path that was found are kept too, so the number always falls by one along some token.
+nodes that all searches visit; a state whose search runs into the limit keeps its bound. Distances along a path that was
+found are kept too, so the number always falls by one along some token.
 
 With a register (seen_values.py) the bound holds for texts without candidates. With candidates, one more character is enough
 inside a body, and the surcharge of an item at the beginning of one; elsewhere the tokens that go along the candidates are
@@ -68,8 +68,7 @@ class Distances:
         self._followed: dict[StateId, tuple[NDArray[np.intp], int]] = {}
         self.num_followers = 0  # kept, of all states together
         self._ceilings: dict[StateId, int] = {}
-        # Trie nodes that all searches together may still visit, and words that they may write: a key of any order leads to a state
-        # with hundreds of nodes, behind a handful of trie nodes.
+        # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
 
     def found(self) -> NDArray[np.int64]:
@@ -249,9 +248,8 @@ class Distances:
                 if self._nodes_left <= 0 or self._automaton.is_nearly_full:
                     self._known[origin] = bound
                     return
-                before = self._automaton.num_words
                 followers, visited = self._followers(state)
-                self._nodes_left -= visited + self._automaton.num_words - before
+                self._nodes_left -= visited
                 for number in followers.tolist():
                     after = StateId(number)
                     if after not in parent:
