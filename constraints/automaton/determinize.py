@@ -37,10 +37,11 @@ from .nodes import (
     intern_node,
     join,
     literal,
+    plus,
     rehash_nodes,
     wide,
 )
-from .states import frame_of, framed, items_of, rehash_states, state_of, state_of_all
+from .states import frame_of, framed, inner_of, items_of, plain_items, rehash_states, state_of, state_of_all
 from .tables import DEAD, STATE_BITS, STATE_MASK, UNKNOWN, Fault, Tables, tables_at
 from .unions import append_parts
 from .watched_items import alike_in_watch, watch_after
@@ -49,6 +50,7 @@ from .word_complement import without_words_after, words_after
 RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
 NOT_KNOWN = NodeId(-1)  # instead of a product
+BY_DISTANCE = 1024  # products that a search visits in the order of their distances; behind that it makes for any end
 SEARCHES = 4  # one step may visit so many times the products of one search: searches may need others, and begin anew
 
 
@@ -302,11 +304,13 @@ def search(m: Tables, origin: NodeId) -> bool:
 
     Sets the size and cost of `origin` and of all products on the path that it finds; without a path, of everything
     visited, to INFINITE. Products are visited in the order of the distance so far plus the greater of what their
-    operands cost by themselves. When half of the limit is used up, of the latter alone: where there are too many ways
-    to the shortest completion, any will do.
+    operands cost by themselves. Where BY_DISTANCE of them were, there are too many ways to the shortest completion, and any will
+    do: then those come first whose operands are nearest to ends of their own, in bytes. Each byte on a way there brings one of
+    them nearer, so mostly that goes straight to an end. (Of a text that goes on in many ways a token may have many bytes, so
+    tokens tell nothing apart there.)
 
     A search that visits too many products is a limit while a grammar is compiled. Later there is a way on beside `origin`, the one
-    that an earlier search has found, so `origin` is left out, as if it had no completion.
+    that an earlier search has found, so `origin` is left out, as if it had no completion; `inexact` says so to all masks.
     """
     if product_accepts(m, origin):
         m.nodes[origin].size = m.nodes[origin].cost = 0
@@ -346,6 +350,7 @@ def search(m: Tables, origin: NodeId) -> bool:
             successor = intern_node(m, Kind.PRODUCT, x, y, m.nodes[node].c)
             if end >= limit or m.n.searched >= SEARCHES * limit:
                 if m.n.gives_up:
+                    m.n.inexact = 1
                     m.nodes[origin].size = m.nodes[origin].cost = INFINITE
                     return True
                 m.n.fault = Fault.SEARCH_EXHAUSTED
@@ -353,8 +358,12 @@ def search(m: Tables, origin: NodeId) -> bool:
                 return False
             if m.nodes[successor].searched_in != epoch:
                 m.nodes[successor].searched_in = epoch
-                alone = max(m.states[x].cost, m.states[y].cost) if m.nodes[node].c == Kind.BOTH else 0
-                rank = min(alone + (level[i] + 1 if 2 * end < limit else 0), RANKS - 1)
+                is_both = m.nodes[node].c == Kind.BOTH
+                if end < BY_DISTANCE and 2 * end < limit:
+                    rank = level[i] + 1 + (max(m.states[x].cost, m.states[y].cost) if is_both else 0)
+                else:
+                    rank = size_of(m, x) + size_of(m, y) if is_both else 0
+                rank = min(rank, RANKS - 1)
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
@@ -362,6 +371,17 @@ def search(m: Tables, origin: NodeId) -> bool:
     for j in range(end):
         m.nodes[nodes[j]].size = m.nodes[nodes[j]].cost = INFINITE
     return True
+
+
+@inner
+def size_of(m: Tables, s: StateId) -> int:
+    """Bytes of the shortest text behind a state, if its parts were by themselves."""
+    tail = m.nodes[frame_of(m, s).tail].size if m.states[s].frame != 0 else 0
+    start, length = plain_items(m, s)
+    size = INFINITE
+    for j in range(start, start + length):
+        size = min(size, m.nodes[m.pool[j]].size)
+    return plus(size, tail)
 
 
 @inner
@@ -376,7 +396,9 @@ def keep_path(m: Tables, nodes: NDArray[np.int32], parent: NDArray[np.int32], i:
 
 @inner
 def know_operands(m: Tables, node: NodeId) -> bool:
-    """Make all transitions of a product's operands known. Returns False when they had to be requested, and on a fault."""
+    """Make all transitions of a product's operands known. Returns False when they had to be requested, and on a fault. Those of
+    operands without products are found at once: a search that began anew for each of them would visit more where less is known
+    before, and so depend on what was read before."""
     known = True
     for side in range(2 if m.nodes[node].c == Kind.BOTH else 1):
         s = m.nodes[node].b if side == 1 else m.nodes[node].a
@@ -384,9 +406,13 @@ def know_operands(m: Tables, node: NodeId) -> bool:
             continue
         for byte in range(256):
             if m.next[s * 256 + byte] == UNKNOWN:
-                if m.states[s].has_no_product == 0 or not derive(m, s, byte):
+                if m.states[s].has_no_product == 0:
                     push_request(m, s, byte)
                     known = False
+                else:
+                    if m.states[s].frame != 0:
+                        derive(m, inner_of(m, s), byte)
+                    derive(m, s, byte)
             if m.n.fault != Fault.NONE:
                 return False
     return known

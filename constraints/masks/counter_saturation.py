@@ -129,6 +129,9 @@ def saturate_state(m: Tables, s: StateId, token: int) -> StateId:
     anything else, such as words, a token can begin nobody knows beforehand: SATURATED_COPIES stand instead of the copies that
     are left, and the repetitions with fewer copies that the walk has made tell how many it has begun at most (`copies_begun`).
     So again the masks are the same unless the walk raises that too far.
+
+    Where completions may be left out that are there (`Counters.inexact`), one of them may be found from the other state and not
+    from `s`. So intersections stay as they are then, and a mask is what the transitions say that a token takes.
     """
     if m.states[s].frame == 0:
         return saturate_items(m, s, token)
@@ -182,7 +185,7 @@ def _saturate_product(saturate_operand: Any) -> Any:
     @inner
     def saturate_product(m: Tables, item: NodeId, enough: int) -> NodeId:
         product = head_of(m, item)
-        if m.nodes[product].c != Kind.BOTH:
+        if m.nodes[product].c != Kind.BOTH or m.n.inexact == 1:
             return item
         x, y = m.nodes[product].a, m.nodes[product].b
         saturated_x, saturated_y = saturate_operand(m, x, enough), saturate_operand(m, y, enough)

@@ -88,8 +88,8 @@ def knows_uniform(m: Tables, s: StateId) -> bool:
 @inner
 def endless_body(m: Tables, s: StateId) -> BodyId:
     """The body class of which all strings survive from a state because both operands of an intersection repeat it
-    endlessly; NO_BODY when there is none, and on a fault."""
-    if m.states[s].has_no_product == 1:
+    endlessly; NO_BODY when there is none, where completions may be left out, and on a fault."""
+    if m.states[s].has_no_product == 1 or m.n.inexact == 1:
         return NO_BODY
     start, length = items_of(m, s)
     for j in range(length):

@@ -131,7 +131,7 @@ def abstract_product(m: Tables, item: NodeId, token: int, num_static: int, found
     well.
     """
     product = head_of(m, item)
-    if m.nodes[product].c != Kind.BOTH:
+    if m.nodes[product].c != Kind.BOTH or m.n.inexact == 1:  # see `saturate_state`
         return item
     x, y = m.nodes[product].a, m.nodes[product].b
     enough = token + m.n.farthest
