@@ -134,9 +134,12 @@ class Series:
         finally:
             hold(-self._held)
 
-    def _node(self) -> Node:
+    def _merge(self) -> None:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
+
+    def _node(self) -> Node:
+        self._merge()
         start = Remainder(tuple(self.conditions), self.clauses)
         if (covers := self._covers_of_stages(start)) is not None:
             return self.grammar.alt(self.end if self._is_met(start) else FAIL, self.grammar.seq(covers[1], self.end))
@@ -187,6 +190,31 @@ class Series:
         """Add the condition that so many members of some sorts exist in all, and return its number."""
         self._capacities.append(self.condition(0, count))
         return self._capacities[-1]
+
+    @property
+    def may_have_few(self) -> bool:
+        """Whether it matters that sorts have few texts: members must differ, and may be of several sorts."""
+        return self.marked is not None and (self.num_needs > 1 or any(high is not None for _, high in self.conditions[TOTAL + 1 :]))
+
+    def most_wanted(self, effect: Effect) -> int:
+        """The most members with an effect that may be wanted: a condition that wants one has counted all that have come."""
+        wanted = [self.conditions[i][0] for i in effect.counts_in]
+        if any(high is not None for _, high in self.conditions[TOTAL + 1 :]):
+            wanted.append(self.conditions[TOTAL][0])  # else any member will do for the total
+        return max(wanted, default=0)
+
+    @property
+    def may_run_out(self) -> bool:
+        """Whether members of some sort may all have come while one is wanted, and there may not be others in place of it, as
+        something has an upper bound. Where conditions are counted side by side that is seen to (covers.py)."""
+        if all(high is None for _, high in self.conditions):
+            return False
+        few = [sort for sort in self.sorts if sort.node in self.counts]
+        if all(self.counts[sort.node] >= self.most_wanted(sort.effect) for sort in few):
+            return False
+        start = Remainder(tuple(self.conditions))
+        self._merge()
+        return self._covers_of_stages(start) is None and (bool(self.stages) or self._cover(start) is None)
 
     @property
     def covers(self) -> list[Node]:
