@@ -134,7 +134,7 @@ class Containers:
         for each in variants:
             count = self._count_of(each.conj)
             if count is not None and count < series.most_wanted(each.effect):
-                few.append(Few(each, series.capacity(count)))
+                few.append(Few(each, series.capacity_while_wanted(count, each.effect)))
                 each = few[-1].counting(each.conj)
             counted.append(each)
         return counted, few

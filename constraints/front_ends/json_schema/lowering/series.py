@@ -117,6 +117,7 @@ class Series:
     counts: dict[Node, int] = field(default_factory=dict)  # of sorts of few texts, where members must differ
     _counting: list[Sort] = field(default_factory=list)  # the sorts where no clause is open
     _capacities: list[int] = field(default_factory=list)  # conditions that say how many members of some sorts exist
+    _while_wanted: dict[int, tuple[int, ...]] = field(default_factory=dict)  # capacities, and conditions for which they matter
     _certain: set[Remainder] = field(default_factory=set)  # of which the end is reached by sorts that are certain
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
@@ -191,6 +192,12 @@ class Series:
         self._capacities.append(self.condition(0, count))
         return self._capacities[-1]
 
+    def capacity_while_wanted(self, count: int, effect: Effect) -> int:
+        """`capacity` of members with an effect, where it does not matter how many are left when none of them is wanted any more."""
+        number = self.capacity(count)
+        self._while_wanted[number] = self._wanting(effect)
+        return number
+
     @property
     def may_have_few(self) -> bool:
         """Whether it matters that sorts have few texts: members must differ, and may be of several sorts."""
@@ -198,10 +205,12 @@ class Series:
 
     def most_wanted(self, effect: Effect) -> int:
         """The most members with an effect that may be wanted: a condition that wants one has counted all that have come."""
-        wanted = [self.conditions[i][0] for i in effect.counts_in]
-        if any(high is not None for _, high in self.conditions[TOTAL + 1 :]):
-            wanted.append(self.conditions[TOTAL][0])  # else any member will do for the total
-        return max(wanted, default=0)
+        return max([self.conditions[i][0] for i in self._wanting(effect)], default=0)
+
+    def _wanting(self, effect: Effect) -> tuple[int, ...]:
+        """The conditions for which a member with an effect may have to come."""
+        is_bounded = any(high is not None for _, high in self.conditions[TOTAL + 1 : TOTAL + 1 + self.num_needs])
+        return (TOTAL, *effect.counts_in) if is_bounded else (*effect.counts_in,)  # else any member will do for the total
 
     @property
     def may_run_out(self) -> bool:
@@ -243,6 +252,9 @@ class Series:
         after = Remainder(bounds, clauses)
         if self._capacities and self._is_settled(after):
             after = Remainder(tuple(_FREE if i in self._capacities else each for i, each in enumerate(bounds)))
+        elif self._while_wanted:
+            done = {i for i, those in self._while_wanted.items() if not any([bounds[each][0] for each in those])}
+            after = Remainder(tuple(_FREE if i in done else each for i, each in enumerate(bounds)), clauses)
         return self._same(after)
 
     def _same(self, remainder: Remainder) -> Remainder:
