@@ -253,7 +253,7 @@ class Series:
         if self._capacities and self._is_settled(after):
             after = Remainder(tuple(_FREE if i in self._capacities else each for i, each in enumerate(bounds)))
         elif self._while_wanted:
-            done = {i for i, those in self._while_wanted.items() if not any([bounds[each][0] for each in those])}
+            done = {i for i, those in self._while_wanted.items() if sum([bounds[each][0] for each in those]) == 0}
             after = Remainder(tuple(_FREE if i in done else each for i, each in enumerate(bounds)), clauses)
         return self._same(after)
 
