@@ -14,7 +14,8 @@ without candidates holds after all.
 Behind the end of an item a mask asks for dozens of registers, one for each text that the item may have, and of few states. Most
 of these searches end with one token that leads away from all candidates. So of each state the tokens with the least cost behind
 them are found once, and for a register it is only asked whether one of them leads away from its candidates. And a mask asks of
-a token only whether its number is below a budget, so searches end there: two tokens from the end none looks farther than one.
+a token only whether its number is below a budget, so searches end there: two tokens from the end none looks farther than one; and
+they end with the first way that is short enough, which is kept, so that each of its tokens brings the end nearer.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Distances:
         self._known: dict[StateId, int] = {}
         self._among_candidates: dict[Configuration, int] = {}
         self._not_below: dict[Configuration, int] = {}  # a search that was ended there found nothing
+        self._ways: dict[Configuration, int] = {}  # what suffices along ways that were not proven to be the shortest
         self._met: dict[Configuration, Onward] = {}
         self._nearest: dict[StateId, Nearest] = {}
         self._followed: dict[StateId, tuple[NDArray[np.intp], int]] = {}
@@ -126,18 +128,28 @@ class Distances:
         return self._among(state, held, cost, cost + ExtraCost.ONE_MORE, below) if extra == ExtraCost.ONE_MORE else cost + extra
 
     def _among(self, state: StateId, held: RegisterId, least: int, best: int, below: int) -> int:
-        """What a search among candidates finds, between two numbers; remembered, unless it was ended at `below`."""
-        known = self._among_candidates.get((state, held))
-        if known is not None:
-            return known
-        if max(least, self._not_below.get((state, held), 0)) >= below:
+        """What a search among candidates finds, between two numbers; where that is less than `below`, which is less than INFINITE,
+        any number between them. What a way takes is remembered, and below which number there is none."""
+        at = state, held
+        if at in self._among_candidates:
+            return self._kept(at)
+        if max(least, self._not_below.get(at, 0)) >= below:
             return below
-        found = max(least, self._search_way_out(state, held, best, below))
-        if found < below or below >= best:
-            self._among_candidates[state, held] = found
+        found = max(least, min(best, self._kept(at)))
+        if below < INFINITE and found < below:
+            return found
+        found = max(least, self._search_way_out(state, held, found, below))
+        if below == INFINITE:
+            self._among_candidates[at] = found
+        elif found < below:
+            self._ways[at] = found
         else:
-            self._not_below[state, held] = below
+            self._not_below[at] = below
         return found
+
+    def _kept(self, at: Configuration) -> int:
+        """What suffices along ways that were found before, INFINITE without any."""
+        return min(self._among_candidates.get(at, INFINITE), self._ways.get(at, INFINITE))
 
     def _with_key(self, state: StateId, held: RegisterId, below: int) -> int:
         """Tokens that suffice where a key must come next: a quote, and what suffices behind it, which is known of these keys, while
@@ -147,13 +159,15 @@ class Distances:
         opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
         if opened == DEAD:
             return INFINITE
-        found = min(1 + self.of(opened, kept), self._among_candidates.get((state, held), INFINITE))
+        found = min(1 + self.of(opened, kept), self._kept((state, held)))
         return found if found <= cost else self._among(state, held, 0, found, below)
 
     def _search_way_out(self, state: StateId, held: RegisterId, best: int, below: int) -> int:
-        """The fewest tokens that lead along candidates and then to the end, or `best` when that is less; where that is not less
-        than `below`, any number that is not. Texts that end before a key are left out: they could have stopped earlier. No state
-        in which one more character is enough counts as less than its cost, here as in `_with_memory`.
+        """The fewest tokens that lead along candidates and then to the end, or `best` when that is less; where `below` is less than
+        INFINITE, what the first way takes that is found to be shorter, or any number that is not less.
+
+        Texts that end before a key are left out: they could have stopped earlier. No state in which one more character is enough
+        counts as less than its cost, here as in `_with_memory`.
 
         What would suffice without candidates is enough. Inside a key the search ends with the key, unless a whole item may
         be the candidate: costs are sums over parts and count on no token that goes on into another member, and with those
@@ -168,9 +182,18 @@ class Distances:
             depth += 1
             reached: dict[Configuration, int] = {}  # with the least that it counts as on the way there
             for at, floor in frontier.items():
+                nearest = max(depth + self._nearest_of(at[0]).cost, floor)
+                if depth + 1 >= below <= nearest:
+                    continue  # nothing comes behind this step, and no token is near enough
+                if nearest < below < INFINITE and self._one_token_away(*at) < INFINITE:
+                    self._keep_way(self._ways, at, (state, held), before, nearest)
+                    return nearest
                 onward = self._onward(at)
                 if max(depth + onward.least, floor) < best:
                     best, last = max(depth + onward.least, floor), at
+                    if best < below < INFINITE:
+                        self._keep_way(self._ways, last, (state, held), before, best)
+                        return best
                 further = dict.fromkeys(onward.along, floor)
                 if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without candidates
                     for configuration in self._one_more(at, onward, best - depth):
@@ -179,22 +202,24 @@ class Distances:
                     if key is None or self._automaton.key_place(configuration[1]) == key:
                         reached[configuration] = least
                         before.setdefault(configuration, at)
-            frontier = {
-                configuration: floor for configuration, floor in reached.items() if configuration not in seen and floor < best
-            }
+            fresh = [each for each in reached if each not in seen and reached[each] < best]
+            frontier = {each: reached[each] for each in sorted(fresh, key=lambda each: self._automaton.cost(each[0]))}
             seen.update(frontier)
         if best >= below:
             return best
-        self._keep_way(last, (state, held), before, best)
+        self._keep_way(self._among_candidates, last, (state, held), before, best)
         return best
 
-    def _keep_way(self, last: Configuration, first: Configuration, before: dict[Configuration, Configuration], best: int) -> None:
+    def _keep_way(
+        self, known: dict[Configuration, int], last: Configuration, first: Configuration,
+        before: dict[Configuration, Configuration], best: int,
+    ) -> None:  # fmt: skip
         """Remember what suffices along the way that was found, so that each of its tokens brings the end nearer."""
         way = [last]
         while way[-1] != first:
             way.append(before[way[-1]])
         for tokens, configuration in enumerate(reversed(way[:-1]), start=1):
-            self._among_candidates[configuration] = min(best - tokens, self._among_candidates.get(configuration, INFINITE))
+            known[configuration] = min(best - tokens, known.get(configuration, INFINITE))
 
     def _one_token_away(self, state: StateId, held: RegisterId) -> int:
         """What a search finds with its first token, where that is the nearest one of the state and leads away from all candidates;

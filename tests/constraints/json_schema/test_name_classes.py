@@ -285,3 +285,13 @@ def test_texts_of_finite_classes_are_counted() -> None:
     counts = number_of_texts(found, 1_000)
     assert {number: count for number, count in counts.items() if count is not None} == {1: 2, 3: 1, 5: 1, 7: 1}
     assert number_of_texts(found, 2)[1] is None
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_no_name_is_left_for_several_patterns(order: str) -> None:
+    short = {"propertyNames": {"maxLength": 1}, "patternProperties": {".": True}}
+    names = {"if": {"propertyNames": {"pattern": "[cd]"}}, "then": {"properties": {"c": True}}}
+    constraint = compiled({"type": "object", "properties": {"d": True}, "dependentSchemas": {"d": short}, **names}, order)
+    assert constraint is not None
+    assert constraint.accepts('{"d":1,"c":2}' if order == "any" else '{"d":1}')
+    assert not constraint.accepts('{"d":1,"cc":2}')

@@ -54,6 +54,31 @@ def test_one_token_tells_what_a_search_tells(name: str, whitespace: str) -> None
         assert asked > 10
 
 
+@pytest.mark.parametrize("whitespace", ["compact", "flexible"])
+@pytest.mark.parametrize("name", [*ITEMS, "begin alike"])
+def test_the_first_way_that_is_short_enough_tells_what_the_shortest_tells(name: str, whitespace: str) -> None:
+    item = {"type": "string", **ITEMS.get(name, {"pattern": "^the", "maxLength": 30})}
+    schema = {"type": "array", "items": item, "uniqueItems": True, "minItems": 3, "maxItems": 5}
+    constraint = Compiler(VOCABULARY).compile(JsonSchema(schema, whitespace=whitespace))
+    with constraint.exclusively() as (automaton, _):
+        within, shortest, asked = Distances(automaton), Distances(automaton), 0
+        for seed in range(4):
+            rng, state, held = random.Random(seed), automaton.start, automaton.empty_memory
+            for _ in range(40):
+                judged = automaton.judge(state, held)
+                for each in judged.unsettled:
+                    least = shortest.of(each.state, each.held)
+                    for budget in rng.sample([least - 1, least, least + 1, least + 2, least + 5], 3):
+                        asked += 1
+                        assert (within.of(each.state, each.held, budget) < budget) == (least < budget)
+                tokens = automaton.shared_vocabulary.trie.order[judged.ends != DEAD].tolist()
+                if not tokens:
+                    break
+                onward = sorted(set(tokens) & set(range(256, 256 + len(LONGER)))) if rng.random() < 0.7 else []
+                state, held = automaton.advance_remembering(state, held, rng.choice(onward or tokens))
+        assert asked > 10
+
+
 @pytest.mark.parametrize("most", [1, 300, 1 << 20])
 def test_followers_are_kept_up_to_a_number_of_all_together(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = {"type": "string", "format": "date", "pattern": "^[12]"}

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 from ....base.errors import ConstraintLimit, UnsupportedKeyword
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
-from ..algebra.claims import Claim, Conj, Index
+from ..algebra.claims import Claim, Conj, Index, negated
 from ..algebra.clauses import Need
 from ..algebra.shapes import ArrayShape
 from ..strings.text import JsonText
 from .series import Bounds, Series, Sort, Stage
 from .value_numbers import most_values
 from .variants import CasesOf, Variant, Watches, Where
+
+
+class Few(NamedTuple):
+    """A case of few items, and the condition that counts how many of them are left."""
+
+    variant: Variant
+    condition: int
+
+    def counting(self, conj: Conj) -> Variant:
+        """Items of this case, of which one fewer is left behind each."""
+        effect = self.variant.effect
+        return Variant(conj, effect._replace(counts_in=effect.counts_in | {self.condition}))
 
 
 class Containers:
@@ -61,43 +74,85 @@ class Containers:
     def _array(self, shape: ArrayShape, *, may_watch: bool) -> Node:
         """The texts of arrays of a shape. may_watch: also items in places of their own, and those that must differ, may be watched,
         instead of told apart, for which it has to be certain that what is wanted can be had behind them."""
+        series = self._series(shape, may_watch=may_watch)
+        if series.may_run_out:
+            series = self._series(shape, are_counted=True)
+        grammar = self._grammar
+        opening = grammar.mark(b"[", Event.ARRAY_OPEN) if shape.is_unique else grammar.literal("[")
+        items = series.node()
+        path = next((need.conj[0].path for need in shape.needs if need.conj), "#")
+        grammar.claims |= {node: (path, ("contains",)) for node in series.covers if node not in grammar.claims}
+        return grammar.seq(opening, self._text.gap, items)
+
+    def _series(self, shape: ArrayShape, *, may_watch: bool = False, are_counted: bool = False) -> Series:
+        """The items of an array. are_counted: all cases are told apart, and of those of few items each counts how many are left."""
         grammar, gap = self._grammar, self._text.gap
-        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart, self._cases_of)
+        watches = Watches(
+            shape.needs, (), self._conjoin, self._lacks_values, self._are_apart, self._cases_of, tells_all=are_counted
+        )
         marked = self._separated_unique if shape.is_unique else None
         series = Series(grammar, gap, self._comma, self._check, marked, num_needs=len(shape.needs), are_items=True)
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
-        for index in range(length):
-            sorts, plain = self._item_sorts(series, shape.item(index), watches, partial(_is_meant, index), may_watch=may_watch)
-            series.stages.append(Stage(tuple(sorts), may_end=True, plain=tuple(plain)))
+        few: list[Few] = []  # of the items behind all places
         if shape.high is None or shape.high > length:
-            may_watch = may_watch or (not shape.is_unique and shape.high is None)
-            item = shape.item(length)
-            series.sorts, series.plain = self._item_sorts(series, item, watches, _is_meant_behind, may_watch=may_watch)
-        opening = grammar.mark(b"[", Event.ARRAY_OPEN) if shape.is_unique else grammar.literal("[")
-        items = series.node()
-        path = next((need.conj[0].path for need in shape.needs if need.conj), "#")
-        grammar.claims |= {node: (path, ("contains",)) for node in series.covers if node not in grammar.claims}
-        return grammar.seq(opening, gap, items)
+            may_watch_behind = may_watch or (not shape.is_unique and shape.high is None and not are_counted)
+            variants, series.plain = self._cases(watches, shape.item(length), _is_meant_behind, may_watch=may_watch_behind)
+            if are_counted:
+                variants, few = self._counted(series, variants)
+            series.sorts = self._sorts(series, variants)
+        for index in range(length):
+            variants, plain = self._cases(watches, shape.item(index), partial(_is_meant, index), may_watch=may_watch)
+            variants = [part for each in variants for part in self._told_of(few, each)]
+            series.stages.append(Stage(tuple(self._sorts(series, variants)), may_end=True, plain=tuple(plain)))
+        return series
 
-    def _item_sorts(
-        self, series: Series, item: Conj, watches: Watches, is_meant: Callable[[Where], bool], *, may_watch: bool
-    ) -> tuple[list[Sort], list[Sort]]:
+    def _cases(
+        self, watches: Watches, item: Conj, is_meant: Callable[[Where], bool], *, may_watch: bool
+    ) -> tuple[list[Variant], list[Sort]]:
         """The cases of an item; and the item where they need not be told apart any more, if that may be."""
         variants = watches.variants(item, is_meant, may_watch=may_watch)
         if len(variants) > 1:
             self._stand_together([item, *(each.conj for each in variants)])
-        plain = [Sort(self._node_of(item))] if len(variants) > 1 and watches.may_settle else []
-        sorts = [Sort(self._item(series, each.conj), each.effect, watched=self._watched(series, each)) for each in variants]
-        return sorts, plain
+        return variants, [Sort(self._node_of(item))] if len(variants) > 1 and watches.may_settle else []
+
+    def _sorts(self, series: Series, variants: Iterable[Variant]) -> list[Sort]:
+        return [Sort(self._item(series, each.conj), each.effect, watched=self._watched(series, each)) for each in variants]
 
     def _item(self, series: Series, item: Conj) -> Node:
         """The texts of an item; where items must differ, it is noted how many there are."""
         node = self._node_of(item)
-        if series.marked is not None and series.num_needs > 1 and (count := self._count_of(item)) is not None:
+        if series.may_have_few and (count := self._count_of(item)) is not None:
             series.counts[node] = count
         return node
+
+    def _counted(self, series: Series, variants: Iterable[Variant]) -> tuple[list[Variant], list[Few]]:
+        """Cases of which those of fewer items than may be wanted count how many are left; and these as they were."""
+        counted: list[Variant] = []
+        few: list[Few] = []
+        for each in variants:
+            count = self._count_of(each.conj)
+            if count is not None and count < series.most_wanted(each.effect):
+                few.append(Few(each, series.capacity_while_wanted(count, each.effect)))
+                each = few[-1].counting(each.conj)
+            counted.append(each)
+        return counted, few
+
+    def _told_of(self, few: Iterable[Few], variant: Variant) -> list[Variant]:
+        """A case of a place before, by whether its items are some of the few behind all places, which are one fewer then."""
+        same = [each for each in few if each.variant.effect == variant.effect]
+        if not same:
+            return [variant]
+        claims = same[0].variant.conj
+        both = self._conjoin([*variant.conj, *claims])
+        number = self._count_of(both)
+        if number == 0:
+            return [variant]
+        among = same[0].counting(both)
+        if number == self._count_of(variant.conj):
+            return [among]
+        return [among, variant._replace(conj=self._conjoin([*variant.conj, *negated(claims)]))]
 
     def _watched(self, series: Series, variant: Variant) -> tuple[tuple[int, Node], ...]:
         """The texts of the items that count in each condition a case is watched for; without those that have none."""

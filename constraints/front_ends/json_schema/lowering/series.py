@@ -117,6 +117,7 @@ class Series:
     counts: dict[Node, int] = field(default_factory=dict)  # of sorts of few texts, where members must differ
     _counting: list[Sort] = field(default_factory=list)  # the sorts where no clause is open
     _capacities: list[int] = field(default_factory=list)  # conditions that say how many members of some sorts exist
+    _while_wanted: dict[int, tuple[int, ...]] = field(default_factory=dict)  # capacities, and conditions for which they matter
     _certain: set[Remainder] = field(default_factory=set)  # of which the end is reached by sorts that are certain
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
@@ -134,9 +135,12 @@ class Series:
         finally:
             hold(-self._held)
 
-    def _node(self) -> Node:
+    def _merge(self) -> None:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
+
+    def _node(self) -> Node:
+        self._merge()
         start = Remainder(tuple(self.conditions), self.clauses)
         if (covers := self._covers_of_stages(start)) is not None:
             return self.grammar.alt(self.end if self._is_met(start) else FAIL, self.grammar.seq(covers[1], self.end))
@@ -188,6 +192,39 @@ class Series:
         self._capacities.append(self.condition(0, count))
         return self._capacities[-1]
 
+    def capacity_while_wanted(self, count: int, effect: Effect) -> int:
+        """`capacity` of members with an effect, where it does not matter how many are left when none of them is wanted any more."""
+        number = self.capacity(count)
+        self._while_wanted[number] = self._wanting(effect)
+        return number
+
+    @property
+    def may_have_few(self) -> bool:
+        """Whether it matters that sorts have few texts: members must differ, and may be of several sorts."""
+        return self.marked is not None and (self.num_needs > 1 or any(high is not None for _, high in self.conditions[TOTAL + 1 :]))
+
+    def most_wanted(self, effect: Effect) -> int:
+        """The most members with an effect that may be wanted: a condition that wants one has counted all that have come."""
+        return max([self.conditions[i][0] for i in self._wanting(effect)], default=0)
+
+    def _wanting(self, effect: Effect) -> tuple[int, ...]:
+        """The conditions for which a member with an effect may have to come."""
+        is_bounded = any(high is not None for _, high in self.conditions[TOTAL + 1 : TOTAL + 1 + self.num_needs])
+        return (TOTAL, *effect.counts_in) if is_bounded else (*effect.counts_in,)  # else any member will do for the total
+
+    @property
+    def may_run_out(self) -> bool:
+        """Whether members of some sort may all have come while one is wanted, and there may not be others in place of it, as
+        something has an upper bound. Where conditions are counted side by side that is seen to (covers.py)."""
+        if all(high is None for _, high in self.conditions):
+            return False
+        few = [sort for sort in self.sorts if sort.node in self.counts]
+        if all(self.counts[sort.node] >= self.most_wanted(sort.effect) for sort in few):
+            return False
+        start = Remainder(tuple(self.conditions))
+        self._merge()
+        return self._covers_of_stages(start) is None and (bool(self.stages) or self._cover(start) is None)
+
     @property
     def covers(self) -> list[Node]:
         """The nodes in which conditions are counted side by side."""
@@ -215,6 +252,9 @@ class Series:
         after = Remainder(bounds, clauses)
         if self._capacities and self._is_settled(after):
             after = Remainder(tuple(_FREE if i in self._capacities else each for i, each in enumerate(bounds)))
+        elif self._while_wanted:
+            done = {i for i, those in self._while_wanted.items() if sum([bounds[each][0] for each in those]) == 0}
+            after = Remainder(tuple(_FREE if i in done else each for i, each in enumerate(bounds)), clauses)
         return self._same(after)
 
     def _same(self, remainder: Remainder) -> Remainder:

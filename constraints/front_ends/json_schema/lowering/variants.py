@@ -33,13 +33,18 @@ class Variant(NamedTuple):
 
 class Watches:
     """The needs and clauses that are watched while a series is read. `lacks_values` proves that no value satisfies some claims,
-    `are_apart` that none satisfies two of some conjunctions; `cases_of` tells many conjunctions apart (partitions.py)."""
+    `are_apart` that none satisfies two of some conjunctions; `cases_of` tells many conjunctions apart (partitions.py).
+
+    tells_all: no two cases have a value in common, even where it need not be known what they satisfy.
+    """
 
     def __init__(
         self, needs: Sequence[Need], clauses: Iterable[Clause], conjoin: Callable[[Iterable[Claim]], Conj],
         lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool], cases_of: CasesOf,
+        *, tells_all: bool = False,
     ) -> None:  # fmt: skip
         clauses = list(clauses)
+        self._tells_all = tells_all
         self._needs, self._conjoin, self._lacks_values, self._are_apart = needs, conjoin, lacks_values, are_apart
         self._cases_of = cases_of
         self._numbers = _numbered(clauses)
@@ -132,6 +137,8 @@ class Watches:
         """Whether a member satisfies something: yes, no, and where neither has to be known, None."""
         if set(value).issuperset(conj):
             return (True,)
+        if self._tells_all:
+            return (True, False)
         highs = [need.high for _, need in needs if need.conj == conj]
         wanted = [option.high for _, option in options if option.conj == conj]
         wants_true, wants_false = bool(highs) or None in wanted, any(high is not None for high in highs) or 0 in wanted

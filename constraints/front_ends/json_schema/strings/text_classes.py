@@ -144,6 +144,8 @@ def _joined(
     alike: Callable[[list[int]], Mapping[int, int]],
 ) -> tuple[TextClasses, list[int]]:  # fmt: skip
     """The same texts in both, by the languages of both."""
+    if not second[1]:
+        return second  # there are no texts, so there is no class of them
     pairs, found = _multiplied(first[0], second[0], limit)
     left, right = first[0].classes[pairs[:, 0]], second[0].classes[pairs[:, 1]]
     is_end, count = left != UNCLASSED, len(second[1])
