@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.ids import NodeId
-from ..base.kinds import INFINITE, Kind
+from ..base.kinds import INFINITE, LAST, Kind
 from ..numba_support.jit import inner
-from .families import BELOW, LAST, asks, family_behind, is_placed, members_of_family, nodes_of_family, position_of
+from .families import BELOW, asks, is_placed, members_of_family, nodes_of_family, position_of
 from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, push_work, repetition, wide
 from .tables import UNKNOWN, Fault, Tables
 from .walk_measures import FIRST_CASE, POSITION, add_part, at_position, least_beside, most_members, row_of
@@ -205,10 +205,48 @@ def measure_members(
                 if m.lists[case + 1] == FAIL:
                     measure_one(m, walk, part, case, EMPTY, beside, bounds, measures)
     elif not is_placed(m, part):
-        members = members_of_family(m, part)
-        for k in range(members.size):
-            member = NodeId(int(members[k]))
-            measure_one(m, walk, part, member, family_behind(m, part, member), beside, bounds, measures)
+        measure_counted_family(m, walk, part, beside, bounds, measures)
+
+
+@inner
+def measure_counted_family(
+    m: Tables, walk: NodeId, family: NodeId, beside: NDArray[np.int64], bounds: tuple[int, int, bool], measures: int
+) -> None:
+    """Find the sizes, or costs, of the TAKEN nodes of the members of a FAMILY in any order at a time. beside: int64, what the other
+    parts take.
+
+    above: the least that all members take on a way through the diagram down to a node, by how many they are; rest: what it takes
+    from there to an end, with so many members before it. The member that is taken is in neither.
+    """
+    low, end, is_open = bounds
+    width = end + 1
+    found = nodes_of_family(m, family)
+    above, rest = np.full(found.size * width, INFINITE, np.int64), np.full(found.size * width, INFINITE, np.int64)
+    for count in range(width):
+        above[(found.size - 1) * width + count] = beside[count]
+        rest[width + count] = 0 if count >= low else INFINITE  # EMPTY
+    for k in range(BELOW, found.size):
+        member = measured(m, m.nodes[found[k]].a, measures)
+        with_it, without = m.nodes[m.nodes[found[k]].b].place * width, m.nodes[m.nodes[found[k]].c].place * width
+        for count in range(width):
+            least, more = rest[without + count], min(count + 1, end)
+            if more > count or is_open:
+                least = min(least, plus(member, wide(rest[with_it + more])))
+            rest[k * width + count] = least
+    for k in range(found.size - 1, BELOW - 1, -1):
+        member, best = measured(m, m.nodes[found[k]].a, measures), INFINITE
+        with_it, without = m.nodes[m.nodes[found[k]].b].place * width, m.nodes[m.nodes[found[k]].c].place * width
+        for count in range(width):
+            so_far, more = wide(above[k * width + count]), min(count + 1, end)
+            best = min(best, plus(so_far, wide(rest[with_it + count])))
+            above[without + count] = min(above[without + count], so_far)
+            if more > count or is_open:
+                above[with_it + more] = min(above[with_it + more], plus(so_far, member))
+        taken = intern_node(m, Kind.TAKEN, walk, family, m.nodes[found[k]].a)
+        if m.n.fault != Fault.NONE:
+            return
+        known = measured(m, taken, measures)
+        set_measure(m, taken, measures, best if known == UNKNOWN else min(known, best))
 
 
 @inner

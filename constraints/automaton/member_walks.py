@@ -20,11 +20,11 @@ parts are made on the work list `work`, above what a closure has there.
 from __future__ import annotations
 
 from ..base.ids import NodeId
-from ..base.kinds import INFINITE, UNBOUNDED, Kind
+from ..base.kinds import INFINITE, LAST, UNBOUNDED, Kind
 from ..numba_support.jit import inner
 from .asked_members import asked_behind, measure_asked
 from .candidate_measures import measure_counted, measure_family, measure_repeated
-from .families import LAST, asks, family_behind, members_of_family, position_of
+from .families import asks, family_behind, members_of_family, position_of
 from .nodes import EMPTY, FAIL, Measure, intern_node, join, push_work, repetition
 from .tables import UNKNOWN, Fault, Tables
 from .walk_measures import (

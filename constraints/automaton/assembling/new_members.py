@@ -85,15 +85,15 @@ def ample_of_list(m: Tables, tally: NodeId, enough: Words) -> int:
 @inner
 def asked_beside(m: Tables, tally: NodeId, part: NodeId) -> int:
     """How much more is asked at most of the parts of a list behind any text of one of them than is asked at least."""
-    more = 0
-    while tally != FAIL:
-        asking = NodeId(m.nodes[tally].a)
+    more, rest = 0, tally
+    while rest != FAIL:
+        asking = NodeId(m.nodes[rest].a)
         if asks(m, asking):
-            most = most_behind(m, asking, part)
+            most = most_behind(m, tally, asking, part)
             if most >= INFINITE:
                 return INFINITE
             more += most - m.nodes[asking].cost
-        tally = NodeId(m.nodes[tally].b)
+        rest = NodeId(m.nodes[rest].b)
     return more
 
 

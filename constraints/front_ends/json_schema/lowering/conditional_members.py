@@ -14,8 +14,9 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple
 
+from ....base.kinds import LAST
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
-from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
+from ....grammar.member_diagrams import Case, MemberDiagrams
 from ..algebra.claims import Conj
 from ..algebra.formulas import Formula, Has, Joined, connected, facts, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, WHOLE_NODES, WHOLE_WORK, Diagrams, TooLarge
@@ -261,17 +262,18 @@ class ConditionalMembers:
             options = {level: self._options(level, alike.get(level)) for level in sorted(levels)}
             if (len(nodes) + len(cases)) * sum(map(len, options.values())) > _ASKED:
                 raise TooLarge
+            places = {level: place for place, level in enumerate((hub, *sorted(levels - {hub})))}
             known: dict[int, Node] = {FALSE: FAIL, TRUE: EMPTY}
             absent, present = FAIL, dict[Node, Node]()
             for diagram, told in zip(diagrams, cases.values(), strict=True):
-                node = self._question(diagram, options, known)
+                node = self._question(diagram, options, places, known)
                 if told[0] < 0:
                     absent = node
                 if told[-1] >= 0:
                     present[self._text(hub, [case for case in told if case >= 0])] = node
             if len(present) < sum(map(bool, alike[hub])):
                 raise TooLarge  # cases with the same texts
-        asked = self._build.choice(present, absent)
+        asked = self._build.choice(places[hub], present, absent)
         texts = [dict.fromkeys([text for text, _ in each]) for each in options.values() if each]
         parts = [self._build.decision(LAST, [(text, ()) for text in each], EMPTY) for each in texts]
         return [] if asked == FAIL else [(*parts, asked) if asked != EMPTY else tuple(parts)]
@@ -281,8 +283,10 @@ class ConditionalMembers:
         parted = [list(range(len(self._members[level].texts)))] if alike is None else alike
         return [(self._text(level, cases), cases[0]) for cases in parted if cases]
 
-    def _question(self, diagram: int, options: Mapping[int, list[Option]], known: dict[int, Node]) -> Node:
-        """A diagram as a family that asks."""
+    def _question(
+        self, diagram: int, options: Mapping[int, list[Option]], places: Mapping[int, int], known: dict[int, Node]
+    ) -> Node:
+        """A diagram as a family that asks; places: of the levels among those of the family."""
         node = known.get(diagram)
         if node is None:
             self._diagrams.spend(_STEPS)
@@ -291,8 +295,9 @@ class ConditionalMembers:
             left: dict[Node, int] = {}
             for text, case in options[level]:  # cases that are not exclusive may have the same text
                 left[text] = self._diagrams.any([left[text], present[case]]) if text in left else present[case]
-            asked = {text: self._question(below, options, known) for text, below in left.items()}
-            node = known[diagram] = self._build.choice(asked, self._question(absent, options, known))
+            asked = {text: self._question(below, options, places, known) for text, below in left.items()}
+            otherwise = self._question(absent, options, places, known)
+            node = known[diagram] = self._build.choice(places[level], asked, otherwise)
         return node
 
     # -- in order -----------------------------------------------------------------------------------------------------
