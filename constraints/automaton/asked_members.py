@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..base.ids import NodeId
 from ..base.kinds import ASKED, INFINITE, Kind
 from ..numba_support.jit import inner
-from .families import BELOW, measured_family, nodes_of_family
+from .families import BELOW, asks, measured_family, nodes_of_family
 from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, wide
 from .tables import Fault, Tables
 from .walk_measures import FIRST_CASE, row_of, sum_of_list
@@ -84,12 +84,12 @@ def measure_asked(m: Tables, walk: NodeId, family: NodeId, least: tuple[int, int
         if m.nodes[part].kind == Kind.DECISION:
             if m.nodes[part].c <= EMPTY and sizes[number] != NOT_TOLD:
                 beside = size - m.nodes[part].size, cost - m.nodes[part].cost
-                measure_cases(m, walk, part, (sizes[number:], costs[number:]), beside)
+                measure_asked_cases(m, walk, part, (sizes[number:], costs[number:]), beside)
             number += m.nodes[part].b
 
 
 @inner
-def measure_cases(
+def measure_asked_cases(
     m: Tables, walk: NodeId, decision: NodeId, behind: tuple[NDArray[np.int64], NDArray[np.int64]], beside: tuple[int, int]
 ) -> None:
     """Find the sizes and costs of the TAKEN nodes of the cases of a DECISION. behind: what is asked then; beside: what all other
@@ -107,23 +107,40 @@ def measure_cases(
 
 
 @inner
-def most_behind(m: Tables, tally: NodeId, family: NodeId, part: NodeId) -> int:
-    """The tokens that suffice for what a FAMILY asks, whichever text of another part of a list comes; INFINITE where some must
-    not."""
-    if m.nodes[part].kind != Kind.DECISION:
-        return m.nodes[family].cost
-    behind, number = least_behind(m, tally, family, Measure.COST), 0
-    while m.nodes[tally].a != part:
-        number += m.nodes[m.nodes[tally].a].b if m.nodes[m.nodes[tally].a].kind == Kind.DECISION else 0
-        tally = m.nodes[tally].b
-    if behind[number] == NOT_TOLD:
-        return m.nodes[family].cost
-    if m.nodes[part].c > EMPTY:  # more cases, of which nothing is told here
-        return INFINITE
-    most = 0
-    for case in range(m.nodes[part].b):
-        most = max(most, behind[number + case])
-    return wide(most)
+def most_asked(m: Tables, tally: NodeId) -> NDArray[np.int64]:
+    """How many more tokens are asked for at the most behind any text of each part of a list than at the least: int64, INFINITE
+    where some text must not come; empty where nothing is asked."""
+    count, asking = 0, FAIL
+    rest = tally
+    while rest != FAIL:
+        count += 1
+        asking = rest if asks(m, m.nodes[rest].a) else asking
+        rest = m.nodes[rest].b
+    more = np.zeros(count if asking != FAIL else 0, np.int64)
+    rest = tally if asking != FAIL else FAIL
+    while rest != FAIL:
+        if asks(m, m.nodes[rest].a):
+            add_most(m, tally, m.nodes[rest].a, more)
+        rest = m.nodes[rest].b
+    return more
+
+
+@inner
+def add_most(m: Tables, tally: NodeId, family: NodeId, more: NDArray[np.int64]) -> None:
+    """Add what one FAMILY of a list asks."""
+    behind, least = least_behind(m, tally, family, Measure.COST), m.nodes[family].cost
+    number, place = 0, 0
+    while tally != FAIL:
+        part = m.nodes[tally].a
+        if m.nodes[part].kind == Kind.DECISION:
+            most = least
+            if behind[number] != NOT_TOLD:
+                most = INFINITE if m.nodes[part].c > EMPTY else 0  # more cases, of which nothing is told here
+                for case in range(number, number + m.nodes[part].b):
+                    most = max(most, behind[case])
+            more[place] = plus(wide(more[place]), INFINITE if most >= INFINITE else most - least)
+            number += m.nodes[part].b
+        tally, place = m.nodes[tally].b, place + 1
 
 
 # -- what is asked behind each case -------------------------------------------------------------------------------------

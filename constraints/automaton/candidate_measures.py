@@ -17,7 +17,7 @@ from ..numba_support.jit import inner
 from .families import BELOW, asks, is_placed, members_of_family, nodes_of_family, position_of
 from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, push_work, repetition, wide
 from .tables import UNKNOWN, Fault, Tables
-from .walk_measures import FIRST_CASE, POSITION, add_part, at_position, least_beside, most_members, row_of
+from .walk_measures import FIRST_CASE, POSITION, add_part, at_position, least_beside, most_members, row_of, sum_of_list
 
 ROW_WORDS = 5  # of a node of a diagram
 _MOST_STEPS = 2_000_000  # to put together what is before a part and behind it; beyond that members are measured one by one
@@ -36,6 +36,24 @@ def measure_repeated(m: Tables, walk: NodeId, part: NodeId, least: tuple[int, in
     if m.n.fault == Fault.NONE:
         m.nodes[taken].size = size - m.nodes[part].size + m.nodes[left].size
         m.nodes[taken].cost = cost - m.nodes[part].cost + m.nodes[left].cost
+
+
+@inner
+def measure_cases(m: Tables, walk: NodeId, decision: NodeId, least: tuple[int, int]) -> None:
+    """Find the sizes and costs of the TAKEN nodes of the cases of a DECISION in any order, if nothing is asked about it; else see
+    asked_members.py. The WALK has no bounds. least: what all parts take, without members before the last position."""
+    size, cost = least
+    if max(size, cost) >= INFINITE - 1 or m.nodes[decision].c > EMPTY or row_of(m, decision)[POSITION] != LAST:
+        return
+    size, cost = size - m.nodes[decision].size, cost - m.nodes[decision].cost
+    first = m.nodes[decision].a + FIRST_CASE
+    for case in range(first, first + 2 * m.nodes[decision].b, 2):
+        left = m.lists[case + 1]
+        taken = intern_node(m, Kind.TAKEN, walk, decision, case)
+        if m.n.fault != Fault.NONE:
+            return
+        m.nodes[taken].size = plus(size, sum_of_list(m, left, Measure.SIZE))
+        m.nodes[taken].cost = plus(cost, sum_of_list(m, left, Measure.COST))
 
 
 @inner

@@ -18,7 +18,7 @@ from ....base.kinds import LAST
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import Case, MemberDiagrams
 from ..algebra.claims import Conj
-from ..algebra.formulas import Formula, Has, Joined, connected, facts, names_of
+from ..algebra.formulas import Formula, Has, Joined, Negated, all_of, connected, facts, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, WHOLE_NODES, WHOLE_WORK, Diagrams, TooLarge
 from .restrictions import Restrictions
 
@@ -172,6 +172,8 @@ class ConditionalMembers:
     def _by_cases(self, formulas: list[Formula], levels: frozenset[int], level: int, splits: int) -> list[Parts]:
         """The alternatives where the cases of one member are told apart."""
         cases = self._rests(formulas, level)
+        if _are_short(cases, len(levels)):
+            return self._split(formulas, cases, level, splits)
         if not (self._are_placed or self._build.is_counted or any(self._members[each].position < LAST for each in levels)):
             try:
                 return self._asked(cases, level, levels)
@@ -381,6 +383,19 @@ class ConditionalMembers:
                 parted += by_child.values()
             found[level] = parted
         return found
+
+
+def _are_short(cases: Rests, count: int) -> bool:
+    """Whether in each of the cases of one of `count` members what is left is about members by themselves, and few may come."""
+    parts = 0
+    for rest in cases:
+        told = all_of(rest)
+        parts += count
+        for each in told.parts if isinstance(told, Joined) and told.how == "all" else (told,):
+            if len(names_of(each)) > 1:
+                return False
+            parts -= isinstance(each, Negated) and isinstance(each.part, Has) and not each.part.conj
+    return parts <= _IDLE * len(cases) <= _IDLE * MAX_ALTERNATIVES
 
 
 def _room(may_split: bool, splits: int) -> tuple[int, int]:
