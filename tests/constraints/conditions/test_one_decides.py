@@ -113,8 +113,8 @@ def test_accepts_what_is_valid_and_ends_in_it(make: Callable[[int], Schema], ord
         assert validator.is_valid(json.loads(text)) and loaded.accepts(text), text
 
 
-@pytest.mark.parametrize("make", [chain, kind_may_lack])
-def test_free_members_take_no_nodes_in_any_order(make: Callable[[int], Schema]) -> None:
+@pytest.mark.parametrize("make", [chain, kind_may_lack, others_forbidden])
+def test_members_that_are_free_or_forbidden_take_no_nodes_in_any_order(make: Callable[[int], Schema]) -> None:
     """Twice as many kinds are twice the nodes, and not four times."""
     sizes = []
     for count in (20, 40):

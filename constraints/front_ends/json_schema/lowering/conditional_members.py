@@ -386,7 +386,8 @@ class ConditionalMembers:
 
 
 def _are_short(cases: Rests, count: int) -> bool:
-    """Whether in each of the cases of one of `count` members what is left is about members by themselves, and few may come."""
+    """Whether in each of the cases of one of `count` members what is left is about members by themselves, most of which may not
+    come: lists of the others are shorter than what would be asked about all."""
     parts = 0
     for rest in cases:
         told = all_of(rest)
@@ -395,7 +396,7 @@ def _are_short(cases: Rests, count: int) -> bool:
             if len(names_of(each)) > 1:
                 return False
             parts -= isinstance(each, Negated) and isinstance(each.part, Has) and not each.part.conj
-    return parts <= _IDLE * len(cases) <= _IDLE * MAX_ALTERNATIVES
+    return 2 * parts <= count * len(cases) and parts <= _IDLE * len(cases) and len(cases) <= MAX_ALTERNATIVES
 
 
 def _room(may_split: bool, splits: int) -> tuple[int, int]:
