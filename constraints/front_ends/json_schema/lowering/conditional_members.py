@@ -264,7 +264,8 @@ class ConditionalMembers:
             options = {level: self._options(level, alike.get(level)) for level in sorted(levels)}
             if (len(nodes) + len(cases)) * sum(map(len, options.values())) > _ASKED:
                 raise TooLarge
-            places = {level: place for place, level in enumerate((hub, *sorted(levels - {hub})))}
+            with_cases = (level for level, told in options.items() if told and level != hub)
+            places = {level: place for place, level in enumerate((hub, *with_cases))}
             known: dict[int, Node] = {FALSE: FAIL, TRUE: EMPTY}
             absent, present = FAIL, dict[Node, Node]()
             for diagram, told in zip(diagrams, cases.values(), strict=True):
