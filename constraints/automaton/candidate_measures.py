@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.ids import NodeId
-from ..base.kinds import INFINITE, Kind
+from ..base.kinds import INFINITE, LAST, Kind
 from ..numba_support.jit import inner
-from .families import BELOW, LAST, asks, family_behind, is_placed, members_of_family, nodes_of_family, position_of
+from .families import BELOW, asks, is_placed, members_of_family, nodes_of_family, position_of
 from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, push_work, repetition, wide
 from .tables import UNKNOWN, Fault, Tables
-from .walk_measures import FIRST_CASE, POSITION, add_part, at_position, least_beside, most_members, row_of
+from .walk_measures import FIRST_CASE, POSITION, add_part, at_position, least_beside, most_members, row_of, sum_of_list
 
 ROW_WORDS = 5  # of a node of a diagram
 _MOST_STEPS = 2_000_000  # to put together what is before a part and behind it; beyond that members are measured one by one
@@ -36,6 +36,24 @@ def measure_repeated(m: Tables, walk: NodeId, part: NodeId, least: tuple[int, in
     if m.n.fault == Fault.NONE:
         m.nodes[taken].size = size - m.nodes[part].size + m.nodes[left].size
         m.nodes[taken].cost = cost - m.nodes[part].cost + m.nodes[left].cost
+
+
+@inner
+def measure_cases(m: Tables, walk: NodeId, decision: NodeId, least: tuple[int, int]) -> None:
+    """Find the sizes and costs of the TAKEN nodes of the cases of a DECISION in any order, if nothing is asked about it; else see
+    asked_members.py. The WALK has no bounds. least: what all parts take, without members before the last position."""
+    size, cost = least
+    if max(size, cost) >= INFINITE - 1 or m.nodes[decision].c > EMPTY or row_of(m, decision)[POSITION] != LAST:
+        return
+    size, cost = size - m.nodes[decision].size, cost - m.nodes[decision].cost
+    first = m.nodes[decision].a + FIRST_CASE
+    for case in range(first, first + 2 * m.nodes[decision].b, 2):
+        left = m.lists[case + 1]
+        taken = intern_node(m, Kind.TAKEN, walk, decision, case)
+        if m.n.fault != Fault.NONE:
+            return
+        m.nodes[taken].size = plus(size, sum_of_list(m, left, Measure.SIZE))
+        m.nodes[taken].cost = plus(cost, sum_of_list(m, left, Measure.COST))
 
 
 @inner
@@ -205,10 +223,48 @@ def measure_members(
                 if m.lists[case + 1] == FAIL:
                     measure_one(m, walk, part, case, EMPTY, beside, bounds, measures)
     elif not is_placed(m, part):
-        members = members_of_family(m, part)
-        for k in range(members.size):
-            member = NodeId(int(members[k]))
-            measure_one(m, walk, part, member, family_behind(m, part, member), beside, bounds, measures)
+        measure_counted_family(m, walk, part, beside, bounds, measures)
+
+
+@inner
+def measure_counted_family(
+    m: Tables, walk: NodeId, family: NodeId, beside: NDArray[np.int64], bounds: tuple[int, int, bool], measures: int
+) -> None:
+    """Find the sizes, or costs, of the TAKEN nodes of the members of a FAMILY in any order at a time. beside: int64, what the other
+    parts take.
+
+    above: the least that all members take on a way through the diagram down to a node, by how many they are; rest: what it takes
+    from there to an end, with so many members before it. The member that is taken is in neither.
+    """
+    low, end, is_open = bounds
+    width = end + 1
+    found = nodes_of_family(m, family)
+    above, rest = np.full(found.size * width, INFINITE, np.int64), np.full(found.size * width, INFINITE, np.int64)
+    for count in range(width):
+        above[(found.size - 1) * width + count] = beside[count]
+        rest[width + count] = 0 if count >= low else INFINITE  # EMPTY
+    for k in range(BELOW, found.size):
+        member = measured(m, m.nodes[found[k]].a, measures)
+        with_it, without = m.nodes[m.nodes[found[k]].b].place * width, m.nodes[m.nodes[found[k]].c].place * width
+        for count in range(width):
+            least, more = rest[without + count], min(count + 1, end)
+            if more > count or is_open:
+                least = min(least, plus(member, wide(rest[with_it + more])))
+            rest[k * width + count] = least
+    for k in range(found.size - 1, BELOW - 1, -1):
+        member, best = measured(m, m.nodes[found[k]].a, measures), INFINITE
+        with_it, without = m.nodes[m.nodes[found[k]].b].place * width, m.nodes[m.nodes[found[k]].c].place * width
+        for count in range(width):
+            so_far, more = wide(above[k * width + count]), min(count + 1, end)
+            best = min(best, plus(so_far, wide(rest[with_it + count])))
+            above[without + count] = min(above[without + count], so_far)
+            if more > count or is_open:
+                above[with_it + more] = min(above[with_it + more], plus(so_far, member))
+        taken = intern_node(m, Kind.TAKEN, walk, family, m.nodes[found[k]].a)
+        if m.n.fault != Fault.NONE:
+            return
+        known = measured(m, taken, measures)
+        set_measure(m, taken, measures, best if known == UNKNOWN else min(known, best))
 
 
 @inner

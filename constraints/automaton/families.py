@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.ids import NodeId
-from ..base.kinds import INFINITE, Kind
+from ..base.kinds import ASKED, INFINITE, LAST, Kind
 from ..numba_support.jit import inner
 from .nodes import EMPTY, FAIL, Measure, intern_node, measured, plus, wide
 from .tables import UNKNOWN, Tables
 
-LAST = 1 << 28  # the position of members in any order
-ASKED = LAST + 1  # instead of a position: a member of another part
 BELOW = 2  # FAIL and EMPTY are below all nodes of a diagram
 
 
@@ -38,7 +36,7 @@ def asks(m: Tables, part: NodeId) -> bool:
     if m.nodes[part].kind != Kind.FAMILY:
         return False
     member = m.nodes[part].a
-    return m.nodes[member].kind == Kind.PLACED and m.nodes[member].b == ASKED
+    return m.nodes[member].kind == Kind.PLACED and m.nodes[member].b >= ASKED
 
 
 @inner
@@ -110,8 +108,12 @@ def members_of_family(m: Tables, family: NodeId) -> NDArray[np.int32]:
 @inner
 def family_of(m: Tables, member: NodeId, with_it: NodeId, without: NodeId) -> NodeId:
     """The FAMILY of the sets with a member and those without it, with its size and cost."""
-    if with_it == FAIL:
-        return without
+    return without if with_it == FAIL else measured_family(m, member, with_it, without)
+
+
+@inner
+def measured_family(m: Tables, member: NodeId, with_it: NodeId, without: NodeId) -> NodeId:
+    """A node of the diagram of a FAMILY, with its size and cost."""
     node = intern_node(m, Kind.FAMILY, member, with_it, without)
     if m.nodes[node].size == UNKNOWN and node != FAIL:
         m.nodes[node].size = least_of_family(m, node, Measure.SIZE)

@@ -20,11 +20,11 @@ parts are made on the work list `work`, above what a closure has there.
 from __future__ import annotations
 
 from ..base.ids import NodeId
-from ..base.kinds import INFINITE, UNBOUNDED, Kind
+from ..base.kinds import INFINITE, LAST, UNBOUNDED, Kind
 from ..numba_support.jit import inner
 from .asked_members import asked_behind, measure_asked
-from .candidate_measures import measure_counted, measure_family, measure_repeated
-from .families import LAST, asks, family_behind, members_of_family, position_of
+from .candidate_measures import measure_cases, measure_counted, measure_family, measure_repeated
+from .families import asks, family_behind, members_of_family, position_of
 from .nodes import EMPTY, FAIL, Measure, intern_node, join, push_work, repetition
 from .tables import UNKNOWN, Fault, Tables
 from .walk_measures import (
@@ -137,23 +137,12 @@ def member_taken(m: Tables, taken: NodeId) -> NodeId:
 @inner
 def find_next_members(m: Tables, walk: NodeId, depth: int) -> None:
     """Find what a WALK may begin with: its candidates, TAKEN nodes. They are found once, however many places it stands at."""
-    low, high = bounds_behind(m, walk)
-    is_open = low == 0 and high < 0
-    least = least_beside(m, walk, EMPTY, LAST, Measure.SIZE), least_beside(m, walk, EMPTY, LAST, Measure.COST)
-    if not is_open:
-        measure_counted(m, walk, low, high, depth)
+    measure_candidates(m, walk, depth)
     first, tally = FAIL, m.nodes[walk].a
-    while tally != FAIL and is_open and m.n.fault == Fault.NONE:
-        if asks(m, m.nodes[tally].a):
-            measure_asked(m, walk, m.nodes[tally].a, least)
-        tally = m.nodes[tally].b
-    tally = m.nodes[walk].a
     while tally != FAIL and m.n.fault == Fault.NONE:
         part = m.nodes[tally].a
         tally = m.nodes[tally].b
         if m.nodes[part].kind == Kind.REPEAT:
-            if is_open:
-                measure_repeated(m, walk, part, least)
             first = with_candidate(m, first, walk, part, 0, m.nodes[part].a, depth)
         node = part
         while m.nodes[node].kind == Kind.DECISION:
@@ -162,11 +151,36 @@ def find_next_members(m: Tables, walk: NodeId, depth: int) -> None:
                 first = with_candidate(m, first, walk, part, case, m.lists[case], depth)
             node = m.nodes[node].c
         if m.nodes[node].kind == Kind.FAMILY and not asks(m, node):
-            if is_open:
-                measure_family(m, walk, node)
             first = with_members(m, first, walk, node, depth)
     if m.n.fault == Fault.NONE:
         m.nodes[walk].first_taken = first
+
+
+@inner
+def measure_candidates(m: Tables, walk: NodeId, depth: int) -> None:
+    """Find the sizes and costs of the candidates of whole parts of a WALK at a time; of others they are found one by one."""
+    low, high = bounds_behind(m, walk)
+    if low > 0 or high >= 0:
+        measure_counted(m, walk, low, high, depth)
+        return
+    least = least_beside(m, walk, EMPTY, LAST, Measure.SIZE), least_beside(m, walk, EMPTY, LAST, Measure.COST)
+    tally = m.nodes[walk].a
+    while tally != FAIL and m.n.fault == Fault.NONE:
+        part = m.nodes[tally].a
+        tally = m.nodes[tally].b
+        if m.nodes[part].kind == Kind.REPEAT:
+            measure_repeated(m, walk, part, least)
+        elif m.nodes[part].kind == Kind.DECISION:
+            measure_cases(m, walk, part, least)
+        while m.nodes[part].kind == Kind.DECISION:
+            part = m.nodes[part].c
+        if m.nodes[part].kind == Kind.FAMILY and not asks(m, part):
+            measure_family(m, walk, part)
+    tally = m.nodes[walk].a
+    while tally != FAIL and m.n.fault == Fault.NONE:  # over what was found as if nothing were asked
+        if asks(m, m.nodes[tally].a):
+            measure_asked(m, walk, m.nodes[tally].a, least)
+        tally = m.nodes[tally].b
 
 
 @inner

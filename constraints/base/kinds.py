@@ -11,6 +11,8 @@ MOST = 1 << 28  # of anything that is counted: no text has more, so larger bound
 NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
 NO_TOTAL = 1 << 60  # the same for totals: more than any sum of NO_BOUNDs
 INFINITE = 1 << 30  # a size or cost that does not exist
+LAST = MOST  # the position of members in any order
+ASKED = LAST + 1  # instead of a position: a member of another part, at the first level; further levels follow
 
 
 class Kind(IntEnum):

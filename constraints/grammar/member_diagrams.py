@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..base.kinds import INFINITE, MOST, UNBOUNDED, Kind
+from ..base.kinds import ASKED, INFINITE, MOST, UNBOUNDED, Kind
 from .store import EMPTY, FAIL, Node, NodeStore
 
-LAST = MOST  # the position of members in any order
-ASKED = LAST + 1  # instead of a position: a member of another part
 Case = tuple[Node, tuple[Node, ...]]  # a member, and the parts that are left behind it
 
 
@@ -76,13 +74,13 @@ class MemberDiagrams:
         """A member of a family that comes at a position. All members of a family have one, or none."""
         return self.store.intern((Kind.PLACED, member, position, 0))
 
-    def choice(self, cases: dict[Node, Node], absent: Node) -> Node:
-        """What is asked of a member of another part: what each of its cases leads to, and its absence (see
-        automaton/asked_members.py)."""
+    def choice(self, level: int, cases: dict[Node, Node], absent: Node) -> Node:
+        """What is asked of a member of another part, which is asked about at a level: what each of its cases leads to, and its
+        absence (see automaton/asked_members.py)."""
         node = absent
         for member, with_it in reversed(cases.items()):
             if with_it != absent:
-                node = self.store.intern((Kind.FAMILY, self.placed(member, ASKED), with_it, node))
+                node = self.store.intern((Kind.FAMILY, self.placed(member, ASKED + level), with_it, node))
         return node
 
     def counted(self, member: Node, low: int, high: int | None) -> Node:

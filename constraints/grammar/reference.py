@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from ..base.kinds import ASKED, LAST
 from ..numba_support.divisors import COUNTS
 from .expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node
-from .member_diagrams import ASKED, LAST
 
 P = TypeVar("P")
 Part = tuple[object, ...]
@@ -154,7 +154,7 @@ class Unfolding(Generic[P]):
             return ("decision", node)
         if self.grammar.kind(node) is Kind.FAMILY:
             member = Node(self.grammar.operands(node)[0])
-            is_asked = self._place(member)[0] == ASKED
+            is_asked = self._place(member)[0] >= ASKED
             return ("asked", node, frozenset[Node]()) if is_asked else ("sets", self._sets(node))
         return ("repeat", *self.grammar.operands(node))
 

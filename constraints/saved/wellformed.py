@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import SavedConstraintError
-from ..base.kinds import ANY_TIMES, MOST, NOT_PLANNED, ONLY_PLANNED, CoverRow
+from ..base.kinds import ANY_TIMES, ASKED, MOST, NOT_PLANNED, ONLY_PLANNED, CoverRow
 from ..base.utf8 import MAX_CODE_POINT
 from ..grammar.expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
 from ..numba_support.divisors import COUNTS, MAX_MODULUS, MULTIPLE_ROW_WORDS, MultipleRow
@@ -130,13 +130,19 @@ class _Nodes:
         return bool(are_parts and _inside(must_follow, 0, 2).all())
 
     def families(self) -> bool:
-        """Check that members of families are sequences, in some place or in none, and that families end in EMPTY or FAIL."""
+        """Check that members of families are sequences, in some place or in none, and that families end in EMPTY or FAIL; that all
+        members of one are asked about, each at a level, or none is."""
         node, member, with_it, without = self._of(Kind.FAMILY)
         placed, text, position, _ = self._of(Kind.PLACED)
         are_before = all(_inside(each, 0, node).all() for each in (member, with_it, without)) and _inside(text, 0, placed).all()
         are_members = are_before and self._are(member, Kind.SEQ, Kind.PLACED).all() and self._are(text, Kind.SEQ).all()
-        are_right = are_members and (position > 0).all() and self._are(with_it, Kind.FAIL, Kind.EMPTY, Kind.FAMILY).all()
-        return bool(are_right and self._are(without, Kind.FAIL, Kind.EMPTY, Kind.FAMILY).all())
+        are_right = are_members and _inside(position, 1, ASKED + self._kinds.size).all()
+        asks = np.zeros(self._kinds.size, bool)
+        asks[node] = self._are(member, Kind.PLACED) & (self._operands[1, member] >= ASKED) if are_right else False
+        return bool(are_right) and all(
+            self._are(each, Kind.FAIL, Kind.EMPTY, Kind.FAMILY).all() and ((each <= EMPTY) | (asks[each] == asks[node])).all()
+            for each in (with_it, without)
+        )
 
     def decisions(self) -> bool:
         """Check the rows of decisions: members are sequences, what is left behind them are lists, tables have room."""

@@ -17,12 +17,18 @@ from ...base.ids import NodeId
 from ...base.kinds import INFINITE, UNBOUNDED, CoverRow, Event, Kind
 from ...numba_support.jit import inner
 from ...numba_support.records import Words
-from ..asked_members import most_behind
+from ..asked_members import most_asked
 from ..covers import counters, first_planned, may_come, row_of_cover, sort_of
 from ..families import asks
 from ..nodes import EMPTY, FAIL, Measure, plus, times, wide
 from ..tables import Tables
 from ..walk_measures import FIRST_CASE, row_of, sum_of_list
+
+
+@inner
+def ends_item(m: Tables, i: NodeId) -> bool:
+    """Whether a node is the comma behind an item that must be new."""
+    return m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE
 
 
 @inner
@@ -70,31 +76,17 @@ def enough_of(enough: Words, node: NodeId) -> int:
 def ample_of_list(m: Tables, tally: NodeId, enough: Words) -> int:
     """`ample_of_walk` of a list of parts that all have to be met. Whichever text of one comes, what is asked behind it comes
     besides."""
-    total, ample, first = sum_of_list(m, tally, Measure.COST), INFINITE, tally
+    total, ample, place = sum_of_list(m, tally, Measure.COST), INFINITE, 0
     if total >= INFINITE:
         return INFINITE
+    more = most_asked(m, tally)
     while tally != FAIL:
         part = NodeId(m.nodes[tally].a)
         if enough[part] < INFINITE and not asks(m, part):
-            beside = plus(total - m.nodes[part].cost, asked_beside(m, first, part))
+            beside = plus(total - m.nodes[part].cost, wide(more[place]) if more.size > 0 else 0)
             ample = min(ample, plus(beside, wide(enough[part])))
-        tally = NodeId(m.nodes[tally].b)
+        tally, place = NodeId(m.nodes[tally].b), place + 1
     return ample
-
-
-@inner
-def asked_beside(m: Tables, tally: NodeId, part: NodeId) -> int:
-    """How much more is asked at most of the parts of a list behind any text of one of them than is asked at least."""
-    more = 0
-    while tally != FAIL:
-        asking = NodeId(m.nodes[tally].a)
-        if asks(m, asking):
-            most = most_behind(m, asking, part)
-            if most >= INFINITE:
-                return INFINITE
-            more += most - m.nodes[asking].cost
-        tally = NodeId(m.nodes[tally].b)
-    return more
 
 
 @inner
@@ -129,7 +121,7 @@ def ample_of_lengths(m: Tables, cover: NodeId, different: int) -> int:
     """What suffices where arrays of a COVER differ in their lengths: some items may come any number of times, and be alike."""
     row, high, ample = row_of_cover(m, cover), counters(m, cover, False), INFINITE
     separator = NodeId(wide(row[CoverRow.SEPARATOR]))
-    if row[CoverRow.NEXT] != FAIL or (m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE):
+    if row[CoverRow.NEXT] != FAIL or ends_item(m, separator):
         return INFINITE  # a tuple's first items come once, or items must differ
     for sort in range(row[CoverRow.SORTS]):
         if most_items(row, sort, high) < 0 and may_come(m, row, sort, high):

@@ -21,7 +21,7 @@ from ...numba_support.records import Words
 from ..covers import row_of_cover, sort_of
 from ..nodes import EMPTY, FAIL, plus, times, wide
 from ..tables import Tables, tables_at
-from .new_members import ample_of_lengths, ample_of_walk, most_copies, worst_of_bag, worst_of_walk
+from .new_members import ample_of_lengths, ample_of_walk, ends_item, most_copies, worst_of_bag, worst_of_walk
 
 _ENOUGH_ALIKE = 1 << 15  # strings: the product of two such numbers is one
 
@@ -370,9 +370,3 @@ def measure_gaps(arena_address: int, start: int, end: int, is_common: bool) -> b
             m.nodes[i].gap = gap
     m.n.item_gap = most
     return changed
-
-
-@inner
-def ends_item(m: Tables, i: NodeId) -> bool:
-    """Whether a node is the comma behind an item that must be new."""
-    return m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE

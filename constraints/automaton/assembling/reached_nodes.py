@@ -12,6 +12,7 @@ from ..covers import row_of_cover, sort_of
 from ..nodes import wide
 from ..tables import Tables, tables_at
 from ..walk_measures import FIRST_CASE
+from .new_members import ends_item
 
 
 @entry(depth="int32[:]")
@@ -79,12 +80,11 @@ def mark_new_texts(arena_address: int, start: int, end: int, seen: NDArray[np.ui
 def begin_items(m: Tables, i: NodeId, seen: NDArray[np.uint8], found: NDArray[np.int32], count: int) -> int:
     """Append what follows the comma of items that must be new, if a node is one, or the items of a COVER with such commas; returns
     how many there are then."""
-    if m.nodes[i].kind == Kind.CLASS and m.nodes[i].c == Event.ITEM_CLOSE:
+    if ends_item(m, i):
         return once(m.edge_next[m.nodes[i].a], seen, found, count)
     if m.nodes[i].kind == Kind.COVER:
         row = row_of_cover(m, i)
-        separator = row[CoverRow.SEPARATOR]
-        if m.nodes[separator].kind == Kind.CLASS and m.nodes[separator].c == Event.ITEM_CLOSE:
+        if ends_item(m, NodeId(row[CoverRow.SEPARATOR])):
             for sort in range(row[CoverRow.SORTS]):
                 count = once(wide(sort_of(row, sort)[CoverRow.TEXT]), seen, found, count)
     return count

@@ -11,12 +11,13 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import JsonSchema
+from maskwright.constraints.base.kinds import LAST
 from maskwright.constraints.front_ends.json_schema.algebra.claims import Conj, Equals
 from maskwright.constraints.front_ends.json_schema.algebra.formulas import Has, any_of, negation
 from maskwright.constraints.front_ends.json_schema.lowering.conditional_members import ConditionalMembers, Member
 from maskwright.constraints.front_ends.json_schema.lowering.member_order import in_narrow_order
 from maskwright.constraints.grammar.expression import EMPTY, Grammar, Node
-from maskwright.constraints.grammar.member_diagrams import LAST, MemberDiagrams
+from maskwright.constraints.grammar.member_diagrams import MemberDiagrams
 from maskwright.constraints.grammar.source import Limits
 
 from ..json_schema.test_conditions import COMPILER, Schema, closed, walk

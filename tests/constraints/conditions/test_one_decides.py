@@ -12,11 +12,12 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import Compiler, JsonSchema
+from maskwright.constraints.base.kinds import LAST
 from maskwright.constraints.front_ends.json_schema.algebra.claims import Conj, Equals
 from maskwright.constraints.front_ends.json_schema.algebra.formulas import Has, any_of, negation
 from maskwright.constraints.front_ends.json_schema.lowering.conditional_members import ConditionalMembers, Member
 from maskwright.constraints.grammar.expression import EMPTY, Grammar, Node
-from maskwright.constraints.grammar.member_diagrams import LAST, MemberDiagrams
+from maskwright.constraints.grammar.member_diagrams import MemberDiagrams
 from maskwright.constraints.grammar.source import Limits
 
 from ..json_schema.test_conditions import COMPILER, VOCABULARY, Schema, walk
@@ -112,8 +113,8 @@ def test_accepts_what_is_valid_and_ends_in_it(make: Callable[[int], Schema], ord
         assert validator.is_valid(json.loads(text)) and loaded.accepts(text), text
 
 
-@pytest.mark.parametrize("make", [chain, kind_may_lack])
-def test_free_members_take_no_nodes_in_any_order(make: Callable[[int], Schema]) -> None:
+@pytest.mark.parametrize("make", [chain, kind_may_lack, others_forbidden])
+def test_members_that_are_free_or_forbidden_take_no_nodes_in_any_order(make: Callable[[int], Schema]) -> None:
     """Twice as many kinds are twice the nodes, and not four times."""
     sizes = []
     for count in (20, 40):

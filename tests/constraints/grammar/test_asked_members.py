@@ -8,8 +8,9 @@ import random
 import pytest
 
 from maskwright.constraints import Compiler, Vocabulary
+from maskwright.constraints.base.kinds import LAST
 from maskwright.constraints.grammar.expression import EMPTY, FAIL, Grammar, Node
-from maskwright.constraints.grammar.member_diagrams import LAST, MemberDiagrams
+from maskwright.constraints.grammar.member_diagrams import MemberDiagrams
 from maskwright.constraints.grammar.reference import Reference
 from maskwright.constraints.runtime.constraint import as_token_ids
 
@@ -28,7 +29,7 @@ def question(diagrams: MemberDiagrams, texts: dict[str, Node], wanted: set[Choic
         return EMPTY if told in wanted else FAIL
     cases = list(CASES.values())[len(told)]
     asked = {texts[text]: question(diagrams, texts, wanted, (*told, text)) for text in cases}
-    return diagrams.choice(asked, question(diagrams, texts, wanted, (*told, None)))
+    return diagrams.choice(len(told), asked, question(diagrams, texts, wanted, (*told, None)))
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 from maskwright.constraints import Compiler, Vocabulary
+from maskwright.constraints.base.kinds import LAST
 from maskwright.constraints.grammar.expression import EMPTY, FAIL, Grammar, Node
-from maskwright.constraints.grammar.member_diagrams import LAST, MemberDiagrams
+from maskwright.constraints.grammar.member_diagrams import MemberDiagrams
 from maskwright.constraints.grammar.reference import Reference
 from maskwright.constraints.runtime.constraint import as_token_ids
 

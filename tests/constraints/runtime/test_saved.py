@@ -44,6 +44,7 @@ SOURCES: dict[str, Source] = {
     "schema": JsonSchema({"type": "object", "properties": {"n": {"type": "integer", "multipleOf": 7}, "s": {"maxLength": 20, "type": "string"}}, "required": ["n"]}),
     "keys and items": JsonSchema({"type": "array", "items": {"type": "object", "additionalProperties": {"type": "integer"}}, "uniqueItems": True}),
     "any order": JsonSchema({"properties": {"a": True, "b": {"type": "null"}, "c": {"enum": [1, 2]}}, "type": "object", "required": ["b"]}, property_order="any"),
+    "asked members": JsonSchema({"type": "object", "properties": {"k": {"enum": list(range(9))}}, "required": ["k"], "allOf": [{"if": {"properties": {"k": {"const": i}}}, "then": {"required": [f"a{i}"]}} for i in range(9)]}, property_order="any"),
     "watched items": JsonSchema({"type": "array", "allOf": [{"contains": {"type": "string", "pattern": each}} for each in "abcdef"]}),
     "regex": Regex(r"(?!.*aa)(?=.*b)[ab]{2,20}|\d{3,7}é*"),
     "combination": Regex(r"[a-z]+") & ~Regex(r".*(ab|ba).*"),

@@ -14,10 +14,11 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple
 
+from ....base.kinds import LAST
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
-from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
+from ....grammar.member_diagrams import Case, MemberDiagrams
 from ..algebra.claims import Conj
-from ..algebra.formulas import Formula, Has, Joined, connected, facts, names_of
+from ..algebra.formulas import Formula, Has, Joined, Negated, all_of, connected, facts, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, WHOLE_NODES, WHOLE_WORK, Diagrams, TooLarge
 from .restrictions import Restrictions
 
@@ -171,6 +172,8 @@ class ConditionalMembers:
     def _by_cases(self, formulas: list[Formula], levels: frozenset[int], level: int, splits: int) -> list[Parts]:
         """The alternatives where the cases of one member are told apart."""
         cases = self._rests(formulas, level)
+        if _are_short(cases, len(levels)):
+            return self._split(formulas, cases, level, splits)
         if not (self._are_placed or self._build.is_counted or any(self._members[each].position < LAST for each in levels)):
             try:
                 return self._asked(cases, level, levels)
@@ -261,17 +264,19 @@ class ConditionalMembers:
             options = {level: self._options(level, alike.get(level)) for level in sorted(levels)}
             if (len(nodes) + len(cases)) * sum(map(len, options.values())) > _ASKED:
                 raise TooLarge
+            with_cases = (level for level, told in options.items() if told and level != hub)
+            places = {level: place for place, level in enumerate((hub, *with_cases))}
             known: dict[int, Node] = {FALSE: FAIL, TRUE: EMPTY}
             absent, present = FAIL, dict[Node, Node]()
             for diagram, told in zip(diagrams, cases.values(), strict=True):
-                node = self._question(diagram, options, known)
+                node = self._question(diagram, options, places, known)
                 if told[0] < 0:
                     absent = node
                 if told[-1] >= 0:
                     present[self._text(hub, [case for case in told if case >= 0])] = node
             if len(present) < sum(map(bool, alike[hub])):
                 raise TooLarge  # cases with the same texts
-        asked = self._build.choice(present, absent)
+        asked = self._build.choice(places[hub], present, absent)
         texts = [dict.fromkeys([text for text, _ in each]) for each in options.values() if each]
         parts = [self._build.decision(LAST, [(text, ()) for text in each], EMPTY) for each in texts]
         return [] if asked == FAIL else [(*parts, asked) if asked != EMPTY else tuple(parts)]
@@ -281,8 +286,10 @@ class ConditionalMembers:
         parted = [list(range(len(self._members[level].texts)))] if alike is None else alike
         return [(self._text(level, cases), cases[0]) for cases in parted if cases]
 
-    def _question(self, diagram: int, options: Mapping[int, list[Option]], known: dict[int, Node]) -> Node:
-        """A diagram as a family that asks."""
+    def _question(
+        self, diagram: int, options: Mapping[int, list[Option]], places: Mapping[int, int], known: dict[int, Node]
+    ) -> Node:
+        """A diagram as a family that asks; places: of the levels among those of the family."""
         node = known.get(diagram)
         if node is None:
             self._diagrams.spend(_STEPS)
@@ -291,8 +298,9 @@ class ConditionalMembers:
             left: dict[Node, int] = {}
             for text, case in options[level]:  # cases that are not exclusive may have the same text
                 left[text] = self._diagrams.any([left[text], present[case]]) if text in left else present[case]
-            asked = {text: self._question(below, options, known) for text, below in left.items()}
-            node = known[diagram] = self._build.choice(asked, self._question(absent, options, known))
+            asked = {text: self._question(below, options, places, known) for text, below in left.items()}
+            otherwise = self._question(absent, options, places, known)
+            node = known[diagram] = self._build.choice(places[level], asked, otherwise)
         return node
 
     # -- in order -----------------------------------------------------------------------------------------------------
@@ -376,6 +384,20 @@ class ConditionalMembers:
                 parted += by_child.values()
             found[level] = parted
         return found
+
+
+def _are_short(cases: Rests, count: int) -> bool:
+    """Whether in each of the cases of one of `count` members what is left is about members by themselves, most of which may not
+    come: lists of the others are shorter than what would be asked about all."""
+    parts = 0
+    for rest in cases:
+        told = all_of(rest)
+        parts += count
+        for each in told.parts if isinstance(told, Joined) and told.how == "all" else (told,):
+            if len(names_of(each)) > 1:
+                return False
+            parts -= isinstance(each, Negated) and isinstance(each.part, Has) and not each.part.conj
+    return 2 * parts <= count * len(cases) and parts <= _IDLE * len(cases) and len(cases) <= MAX_ALTERNATIVES
 
 
 def _room(may_split: bool, splits: int) -> tuple[int, int]:

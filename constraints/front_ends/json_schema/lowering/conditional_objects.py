@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ....base.errors import ConstraintLimit
+from ....base.kinds import LAST
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
-from ....grammar.member_diagrams import LAST, MemberDiagrams
+from ....grammar.member_diagrams import MemberDiagrams
 from ..algebra.claims import Claim, Conj
 from ..algebra.formulas import AtLeast, Formula, Has, counts, facts, given, names_of
 from ..algebra.shapes import ObjectShape

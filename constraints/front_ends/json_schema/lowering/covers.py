@@ -238,18 +238,18 @@ def all_sorts(sorts: Iterable[CoverSort]) -> list[CoverSort]:
 
 
 def cover(
-    store: NodeStore, sorts: Sequence[CoverSort], bounds: Sequence[Bounds], separator: Node, settled: Node, plan: Plan,
+    store: NodeStore, sorts: Sequence[CoverSort], bounds: Sequence[Bounds], separator: Node, settled: Node, chosen: Plan,
     following: Node = FAIL,
 ) -> tuple[Node, Node]:  # fmt: skip
     """(items behind another one, at least one item without a separator before it) that meet the bounds of all counters.
 
     separator: between two items. settled: any number of items, each behind a separator, with which it goes on where nothing is
-    wanted and nothing bounded. Something is, and `plan` is one for it. The sorts are all `possible`. following: the first of the
-    covers of the items that come behind one of these, where they are others; their bounds are the same.
+    wanted and nothing bounded. Something is, and `chosen` is a plan for it. The sorts are all `possible`. following: the first of
+    the covers of the items that come behind one of these, where they are others; their bounds are the same.
     """
     seen, are_read = set[CoverSort](), set(sorts)
     told: list[tuple[CoverSort, int, bool]] = []  # times, and whether it is there to be read; a sort may be planned twice
-    for each in (*plan.planned, *(Planned(sort, NOT_PLANNED) for sort in all_sorts(sorts))):
+    for each in (*chosen.planned, *(Planned(sort, NOT_PLANNED) for sort in all_sorts(sorts))):
         if each.times != NOT_PLANNED or each.sort not in seen:
             told.append((each.sort, each.times, each.sort in are_read and each.sort not in seen))
         seen.add(each.sort)
@@ -263,10 +263,10 @@ def cover(
         row += [end + len(behind), len(watched)] if watched else [0 if is_read else ONLY_PLANNED, 0]
         behind += [word for each in ((sort, *watched) if watched else ()) for word in (numbers[each], _NO_STATE)]
     row += behind
-    if plan.cores:
+    if chosen.cores:
         row[CoverRow.CORES] = len(row)
-        row += [len(plan.cores), plan.before]
-        for core in plan.cores:
+        row += [len(chosen.cores), chosen.before]
+        for core in chosen.cores:
             row += [len(core.steps), len(core.table), *(word for step in core.steps for word in step)]
             row += [numbers[sort] for sort in core.table]
     start = len(store.lists)
