@@ -92,7 +92,8 @@ class Grammar(NodeStore):
         self.vocabulary: Vocabulary | None = None
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
         self.loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}  # see `chains.loop`
-        self.chain_ends: dict[tuple[int, bool, int, int, int, int, int], tuple[int, int, bool]] = {}  # see `chains.chain`
+        # by gap, separator and end, see `separated_lists.chain`
+        self.chain_ends: dict[tuple[Node, Node, Node], dict[tuple[int, bool, int, int], tuple[int, int, bool]]] = {}
         self._literals: dict[bytes, Node] = {}
         self._unions: dict[tuple[Node, ...], Node] = {}
         self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
@@ -107,7 +108,8 @@ class Grammar(NodeStore):
         self.mixed_arrays, self.stacks_as_graph = other.mixed_arrays, other.stacks_as_graph
         self.most_different = other.most_different
         self.special_tokens, self.end_tokens, self.vocabulary = other.special_tokens, other.end_tokens, other.vocabulary
-        self.memo, self.loops, self.chain_ends = other.memo.copy(), other.loops.copy(), other.chain_ends.copy()
+        self.memo, self.loops = other.memo.copy(), other.loops.copy()
+        self.chain_ends = {place: ends.copy() for place, ends in other.chain_ends.items()}
         self._literals, self._unions, self._by_supply = other._literals.copy(), other._unions.copy(), other._by_supply.copy()
         self._steps, self._characters = other._steps.copy(), other._characters.copy()
 

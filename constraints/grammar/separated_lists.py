@@ -19,6 +19,7 @@ _ALT: Final = int(Kind.ALT)  # reading a member is slow
 _LITERAL: Final = int(Kind.LITERAL)
 _REPEAT: Final = int(Kind.REPEAT)
 _SEQ: Final = int(Kind.SEQ)
+_MANY: Final = 64  # parts of a chain, for which the clock is looked at; whoever makes short ones looks himself
 
 
 def loop(grammar: Grammar, part: Node, gap: Node, separator: Node, end: Node) -> tuple[Node, Node]:
@@ -46,8 +47,9 @@ def chain(
     links: the parts, last one first, each with whether it is needed; the others may be left out. later: what follows all of
     them, `end` included; following: what may stand there behind a separator, FAIL for nothing.
     """
-    look()
     parts = [link for link in links if link[0] != FAIL or link[1]]
+    if len(parts) > _MANY:
+        look()
     rows = grammar.rows
     if later == FAIL or (FAIL, True) in parts or _LITERAL in [rows[4 * node] for node in (gap, *dict(parts))]:
         return _joined_chain(grammar, parts, gap, separator, end, later, following)
@@ -75,11 +77,11 @@ def _spaced_chain(
     Objects of many members are made of little else, so rows are written without looking for equal ones. What is
     remembered is how chains end.
     """
-    ends, lists = grammar.chain_ends, grammar.lists
+    ends, lists = grammar.chain_ends.setdefault((gap, separator, end), {}), grammar.lists
     rows: list[int] = []
     new, may_end = len(grammar), True
     for part, is_needed in parts:
-        place = part, is_needed, later, following, gap, separator, end
+        place = part, is_needed, later, following
         known = None if rows else ends.get(place)  # what follows a new node is new
         if known is not None:
             later, following, may_end = known
@@ -107,6 +109,7 @@ def _spaced_chain(
             later = new
             new += 1
         ends[place] = later, following, may_end
-    grammar.rows.extend(rows)
-    look()
+    grammar.rows.fromlist(rows)
+    if len(parts) > _MANY:
+        look()
     return grammar.alt(end if may_end else FAIL, Node(following))

@@ -209,7 +209,7 @@ class NodeStore:
 
     def _new(self, row: tuple[int, int, int, int]) -> Node:
         node = len(self.rows) // 4
-        self.rows.extend(row)
+        self.rows.fromlist(list(row))  # `extend` asks a tuple for each number
         if not node & _BETWEEN_LOOKS:
             self._look()
         return node  # type: ignore[return-value]  # calling Node takes as long as all of this
@@ -226,7 +226,7 @@ class NodeStore:
             rows = self.rows
             number = len(rows) // 4
             node = self._interned[row] = number  # type: ignore[assignment]
-            rows.extend(row)
+            rows.fromlist(list(row))
             if not number & _BETWEEN_LOOKS:
                 self._look()
         return node  # type: ignore[return-value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from os import PathLike
+from weakref import WeakValueDictionary
 
 from ..base.errors import ConstraintError, ConstraintLimit
 from ..grammar.source import Limits, Source, is_source
@@ -92,7 +93,8 @@ class Compiler:
 
     limits: how much one constraint may be; None: the defaults of `Limits`.
     cache_bytes: least recently used constraints are dropped from the cache beyond this, as the process holds them, give or take a
-        tenth, and what those have grown by since a quarter of the cache was new; constraints in use stay valid.
+        tenth, and what those have grown by since a quarter of the cache was new; constraints in use stay valid, and are found again
+        as long as they are. 0: none is kept that is not in use, so each is given back by whoever lets go of it.
     """
 
     def __init__(self, vocabulary: Vocabulary, limits: Limits | None = None, cache_bytes: int = 1 << 30) -> None:
@@ -103,7 +105,7 @@ class Compiler:
         self._lexicon = SharedVocabulary(vocabulary)
         self._lock = threading.Lock()
         self._cache: OrderedDict[_Hashed, _Compile] = OrderedDict()
-        self._num_misses_before = 0  # of constraints that are not in the cache any more
+        self._in_use: WeakValueDictionary[_Hashed, Constraint] = WeakValueDictionary()  # that the cache has no room for
         self._counted: dict[_Hashed, _Counted] = {}  # those of the cache that are compiled
         self._num_bytes = 0  # of all these together
         self._num_uncounted = 0  # constraints that came since all were counted
@@ -111,9 +113,7 @@ class Compiler:
     @property
     def num_mask_misses(self) -> int:
         """How often a mask had to be computed, over all constraints that `compile` has given."""
-        with self._lock:
-            kept = (compiled.constraint for compiled in self._cache.values())
-            return self._num_misses_before + sum(each.num_mask_misses for each in kept if each is not None)
+        return self._lexicon.num_mask_misses
 
     def compile(self, source: Source) -> Constraint:
         """The constraint that `source` describes.
@@ -127,9 +127,12 @@ class Compiler:
         hashed = _Hashed(source)
         with self._lock:
             found = self._cache.get(hashed)
-            if found is not None and found.constraint is not None and found.constraint.is_half_full:
+            known = self._in_use.get(hashed) if found is None else found.constraint
+            if known is not None and known.is_half_full:
                 self._forget(hashed)
-                found = None
+                found = known = None
+            if found is None and known is not None:
+                return known
             is_mine = found is None
             if found is None:
                 found = self._cache[hashed] = _Compile()
@@ -140,9 +143,11 @@ class Compiler:
 
     def knows(self, source: Source) -> bool:
         """Whether `compile` would return this source's constraint without compiling."""
+        hashed = _Hashed(source)
         with self._lock:
-            found = self._cache.get(_Hashed(source))
-        return found is not None and found.constraint is not None and not found.constraint.is_half_full
+            found = self._cache.get(hashed)
+            known = self._in_use.get(hashed) if found is None else found.constraint
+        return known is not None and not known.is_half_full
 
     def clear(self) -> None:
         """Drop all constraints of the cache. Those in use stay valid."""
@@ -151,6 +156,7 @@ class Compiler:
             for source in compiled:
                 self._forget(source)
                 del self._cache[source]
+            self._in_use.clear()
 
     def load(self, path: str | PathLike[str], source: Source | None = None, *, trusted: bool = False) -> Constraint:
         """The constraint in a file that `Constraint.save` wrote, with the same vocabulary, limits and version of this package.
@@ -226,17 +232,26 @@ class Compiler:
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: _Hashed) -> None:
-        """Count the constraint that has come, and drop others for which there is no room."""
+        """Count the constraint that has come, and drop others for which there is no room; of a cache without any room itself."""
         with self._lock:
-            self._count(keep)
-            dropped: list[_Hashed] = []
-            for source in self._cache:
-                if self._num_bytes <= self.cache_bytes:
-                    break
-                if source != keep and self._forget(source):
-                    dropped.append(source)
+            dropped = [keep]
+            if self.cache_bytes > 0:
+                self._count(keep)
+                dropped = self._without_room(keep)
             for source in dropped:
-                del self._cache[source]
+                found = self._cache.pop(source, None)
+                if found is not None and found.constraint is not None:
+                    self._in_use[source] = found.constraint
+
+    def _without_room(self, keep: _Hashed) -> list[_Hashed]:
+        """The constraints for which there is no room, least recently used first, which are not counted any more."""
+        dropped: list[_Hashed] = []
+        for source in self._cache:
+            if self._num_bytes <= self.cache_bytes:
+                break
+            if source != keep and self._forget(source):
+                dropped.append(source)
+        return dropped
 
     def _count(self, source: _Hashed) -> None:
         """Count a constraint that is new in the cache, and all others where many are new."""
@@ -255,5 +270,4 @@ class Compiler:
         if counted is None:
             return False
         self._num_bytes -= counted.num_bytes
-        self._num_misses_before += counted.constraint.num_mask_misses
         return True

@@ -239,7 +239,7 @@ class Constraint:
                 for state, number, wanted in answers:
                     self._automaton.give_tables(wanted)
                     if number != NO_ROOM:
-                        self._num_misses += 1
+                        self._count_miss()
                         self._row_numbers[state] = number
         finally:
             self._lock.release()
@@ -450,13 +450,17 @@ class Constraint:
             self._row_numbers.clear()
             self._masks.clear()
 
+    def _count_miss(self) -> None:
+        self._num_misses += 1
+        self._automaton.shared_vocabulary.num_mask_misses += 1
+
     def _row_number(self, state: State) -> int:
         number = self._row_numbers.get(state)
         return self._new_row_number(state) if number is None else number
 
     def _new_row_number(self, state: State) -> int:
         """The number of a row that was not asked for before."""
-        self._num_misses += 1
+        self._count_miss()
         if state == FINISHED:
             number = self._automaton.rows.keep(self._automaton.shared_vocabulary.eos_row)
         else:

@@ -36,6 +36,7 @@ class SharedVocabulary:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.words = (vocabulary.size + 31) // 32
+        self.num_mask_misses = 0  # masks that were computed, by all constraints that share this
         self._lock = threading.Lock()
         self._of_thread = threading.local()
         self._walked: dict[Ranges, int] = {}

@@ -46,13 +46,12 @@ from ..tables import (
     StateRecord,
     Step,
 )
-from . import grammar_loops, new_texts, reached_nodes, shortest_completion
+from . import grammar_loops, new_texts, reached_nodes, settled_texts, shortest_completion
 from .intersections import SHARE_OF_ONE, Intersections, outermost
 from .text_counts import count_texts
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
-MOST_RECURSIVE = 64  # rules in keys and items that must be new, that are searched for calls of themselves
 MOST_NESTED = 16  # arrays of items that must be new, inside one another
 _MAX_PARTS = 8  # of a sequence that is looked at
 _NODE_WORDS, _POOL_WORDS = NodeRecord.SIZE + 8, 3  # that a node, and a byte of a literal, take in tables, and beside them a while
@@ -61,6 +60,7 @@ _FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 2048, 2048  # entries in use; doubled 
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
 _ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))
 _LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
+_BOOLEANS, _CALLS, _COVERS = 1 << _BOTH | 1 << _NEGATE, 1 << _CALL, 1 << int(Kind.COVER)  # bits of kinds that a grammar has
 _TALLY, _UNLISTED, _COVER = map(int, (Kind.TALLY, Kind.UNLISTED, Kind.COVER))
 _NOTHING = np.empty(0, np.int32)
 _COUNTER = {name: place.at // 4 for name, place in Counters.PLACES.items()}  # words of the table `n`
@@ -105,7 +105,7 @@ def assemble(
     counters = machine.table("n")
     counters[_COUNTER["search_limit"]], counters[_COUNTER["gives_up"]] = int(SHARE_OF_ONE * limits.search_states), 1
     counters[_COUNTER["inexact"]] = int(bool(machine.kept_lazily))
-    for cover in _nodes_of(grammar, Kind.COVER) if kinds & _bit(Kind.COVER) else ():
+    for cover in _nodes_of(grammar, Kind.COVER) if kinds & _COVERS else ():
         _refuse_unpromised(machine, grammar, cover, root)
         _refuse_watched_items(machine, grammar, cover)
         machine.call(determinize.enter_watched, cover)
@@ -163,11 +163,6 @@ def _columns(grammar: Grammar) -> NDArray[np.int32]:
     return np.ascontiguousarray(_rows(grammar).T)
 
 
-def _bit(kind: Kind) -> int:
-    """The bit of a kind among those that a grammar has."""
-    return 1 << int(kind)
-
-
 def _nodes_of(grammar: Grammar, kind: Kind) -> list[Node]:
     return list(map(Node, np.flatnonzero(_rows(grammar)[:, 0] == int(kind)).tolist()))
 
@@ -185,7 +180,7 @@ def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: Shared
         facts |= int(holds) << place
     kinds = grammar_loops.write_grammar(
         machine.address, shared_vocabulary.packed_vocabulary.address, np.frombuffer(grammar.rows, np.int32),
-        _words_of(grammar.lists), _words_of(grammar.edges), np.array(grammar.pool, np.uint8), np.array(rules, np.int32),
+        _words_of(grammar.lists), _words_of(grammar.edges), _bytes_of(grammar.pool), np.array(rules, np.int32),
         _num_surcharged(grammar), shared_vocabulary.num_plain_bytes, limits.search_states, facts,
     )  # fmt: skip
     return int(kinds)
@@ -193,6 +188,10 @@ def _write_grammar(machine: Machine, grammar: Grammar, shared_vocabulary: Shared
 
 def _words_of(numbers: array[int]) -> NDArray[np.int32]:
     return np.frombuffer(numbers, np.int32) if numbers else _NOTHING
+
+
+def _bytes_of(pool: bytearray) -> NDArray[np.uint8]:
+    return np.frombuffer(pool, np.uint8) if pool else np.empty(0, np.uint8)
 
 
 def _write_units(
@@ -305,7 +304,7 @@ def _measure(
     if needs_ample:
         machine.table("worst")[EMPTY] = 0
     _measure_wide_characters(machine, grammar, shared_vocabulary)
-    if kinds & (_bit(Kind.BOTH) | _bit(Kind.NEGATE)):
+    if kinds & _BOOLEANS:
         _measure_booleans(machine, grammar, root, kinds, single, limits)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
     if needs_ample:
@@ -328,7 +327,7 @@ def _measure_booleans(
         for node in nodes:
             intersections.enter(node)
         inner = nodes
-    if inner and kinds & _bit(Kind.COVER):
+    if inner and kinds & _COVERS:
         _forget_sizes(machine, grammar, columns)
 
 
@@ -343,16 +342,13 @@ def _forget_sizes(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
 def _measure_ample(machine: Machine, grammar: Grammar, kinds: int, single: NDArray[np.bool_]) -> None:
     """Set what keys and items that must be new may cost."""
     count = len(grammar)
-    different, alike = max(grammar.most_different, 2), np.ones(count, np.int32)
+    different, alike = max(grammar.most_different, 2), np.zeros(count, np.int32)
     ends, marked = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    machine.n.different = different
-    if kinds & (_bit(Kind.BOTH) | _bit(Kind.NEGATE)):
+    if kinds & _BOOLEANS:
         _count_booleans(machine, grammar, different, alike)
-    _settle_ample(machine, different, alike, ends, marked, single)
-    if kinds & _bit(Kind.CALL):
-        for rule in _untold_rules(machine, grammar):
-            if new_texts.measure_recursion(machine.address, EMPTY + 1, count, rule, different, ends):
-                _settle_ample(machine, different, alike, ends, marked, single)
+    settled_texts.settle_ample(machine.address, EMPTY + 1, count, different, alike, ends, marked, single)
+    if kinds & _CALLS:
+        settled_texts.settle_recursion(machine.address, EMPTY + 1, count, different, alike, ends, marked, single)
     if Event.ITEM_CLOSE in grammar.events:
         _measure_gaps(machine, different, alike, ends, marked, single)
 
@@ -369,49 +365,12 @@ def _measure_gaps(
         for _ in range(MOST_NESTED):
             if not new_texts.measure_gaps(machine.address, EMPTY + 1, count, False):
                 return
-            _settle_ample(machine, different, alike, ends, marked, single)
+            settled_texts.settle_ample(machine.address, EMPTY + 1, count, different, alike, ends, marked, single)
         gaps = machine.nodes("gap")[:count]
         gaps[(machine.nodes("kind")[:count] == _CLASS) & (machine.nodes("c")[:count] == int(Event.ITEM_CLOSE))] = 0
-        _settle_ample(machine, different, alike, ends, marked, single)
+        settled_texts.settle_ample(machine.address, EMPTY + 1, count, different, alike, ends, marked, single)
     new_texts.measure_gaps(machine.address, EMPTY + 1, count, True)
     shortest_completion.settle_shortest(machine.address, EMPTY + 1, count, single)
-
-
-def _settle_ample(
-    machine: Machine, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_], marked: NDArray[np.bool_],
-    single: NDArray[np.bool_],
-) -> None:
-    """`measure_ample` and `measure_shortest`, until nothing changes."""
-    count, changed = alike.size, True
-    while changed:
-        changed = new_texts.measure_ample(machine.address, EMPTY + 1, count, different, alike, ends, marked, single)
-        changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, single)
-
-
-def _untold_rules(machine: Machine, grammar: Grammar) -> Iterator[int]:
-    """Rules that are called in keys and items that must be new, of which nothing tells yet what as many texts cost as have to
-    differ, each once."""
-    rows = _rows(grammar)
-    calls = np.flatnonzero(rows[:, 0] == _CALL)
-    calls = calls[(machine.nodes("cost")[calls] < INFINITE) & ~_are_told(machine, calls)]
-    if not calls.size:
-        return
-    is_new = np.zeros(len(grammar), np.uint8)
-    reached_nodes.mark_new_texts(machine.address, EMPTY + 1, len(grammar), is_new)
-    calls = calls[is_new[calls] == 1]
-    asked: set[int] = set()
-    while len(asked) < MOST_RECURSIVE:
-        untold = set(rows[calls[~_are_told(machine, calls)], 1].tolist()) - asked
-        if not untold:
-            return
-        asked.add(min(untold))
-        yield min(untold)
-
-
-def _are_told(machine: Machine, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether it is known of nodes what as many texts cost as have to differ."""
-    found: NDArray[np.bool_] = np.minimum(machine.table("ample")[nodes], machine.table("worst")[nodes]) < INFINITE
-    return found
 
 
 def _count_booleans(machine: Machine, grammar: Grammar, different: int, alike: NDArray[np.int32]) -> None:

@@ -76,8 +76,8 @@ def count_alike(
     if kind == Kind.BOTH or kind == Kind.NEGATE:
         count = wide(alike[i])  # counted before
     elif kind == Kind.CLASS:
-        characters = 0
-        for e in range(a, a + b):
+        characters = wide(alike[i]) if alike[i] > 1 else 0  # counted in a pass before
+        for e in range(a, a + b if characters == 0 else a):
             if m.edge_next[e] == EMPTY:
                 for value in range(m.edge_low[e], m.edge_high[e] + 1):
                     characters += 1 if single[value] else 0
@@ -207,10 +207,10 @@ def worst_of_repeat(m: Tables, i: NodeId, different: int, marked: bool) -> int:
     return times(high, wide(m.worst[body])) if high >= 0 else INFINITE
 
 
-@entry(alike="int32[:]", ends="bool[:]", marked="bool[:]", single="const bool[:]")
+@inner
 def measure_ample(
-    arena_address: int, start: int, end: int, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_],
-    marked: NDArray[np.bool_], single: NDArray[np.bool_],
+    m: Tables, start: int, end: int, different: int, alike: NDArray[np.int32], ends: NDArray[np.bool_], marked: NDArray[np.bool_],
+    single: NDArray[np.bool_],
 ) -> bool:
     """Set `worst` and `ample` of the nodes start..end from their children. Returns whether anything changed; to be
     repeated, in turn with `measure_shortest`, until nothing does.
@@ -220,7 +220,6 @@ def measure_ample(
     intersections and complements have been counted (text_counts.py); what rules that call themselves cost is told before
     (`measure_recursion`).
     """
-    m = tables_at(arena_address)
     changed = False
     for number in range(start, end):
         i = NodeId(number)
@@ -295,12 +294,11 @@ def gap_of_cover(m: Tables, cover: NodeId) -> int:
     return gap
 
 
-@entry(ends="const bool[:]")
-def measure_recursion(arena_address: int, start: int, end: int, rule: int, different: int, ends: NDArray[np.bool_]) -> bool:
+@inner
+def measure_recursion(m: Tables, start: int, end: int, rule: int, different: int, ends: NDArray[np.bool_]) -> bool:
     """Set `ample` of the calls of a rule that calls itself: each round makes a text longer, so as many rounds as have to differ are
     enough. Returns whether it does. ends: as `measure_ample` has left it.
     """
-    m = tables_at(arena_address)
     reach = np.full(end, INFINITE, np.int32)  # of each node, tokens for a text with a call of the rule, without what is called
     changed = True
     while changed:

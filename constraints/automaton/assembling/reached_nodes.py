@@ -66,7 +66,11 @@ def mark_reached(arena_address: int, root: NodeId, seen: NDArray[np.uint8]) -> N
 @entry(seen="uint8[:]")
 def mark_new_texts(arena_address: int, start: int, end: int, seen: NDArray[np.uint8]) -> None:
     """Mark the nodes that take part in keys, and in items, which must be new. seen: uint8 [nodes], all 0."""
-    m = tables_at(arena_address)
+    mark_new(tables_at(arena_address), start, end, seen)
+
+
+@inner
+def mark_new(m: Tables, start: int, end: int, seen: NDArray[np.uint8]) -> None:
     found, count = np.empty(seen.size, np.int32), 0
     for number in range(start, end):
         i = NodeId(number)

@@ -75,14 +75,10 @@ class JsonSchema(FrontEnd):
     _value: Any = field(init=False, repr=False, compare=False)  # of the schema, as `parse_json` returns it
 
     def __post_init__(self) -> None:
-        for option, known in _OPTIONS.items():
-            if getattr(self, option) not in known:
-                raise _unknown_option(option, getattr(self, option), known)
-        if not isinstance(self.whitespace, str):
-            names = ", ".join(map(repr, WHITESPACES))
-            raise ConstraintError(f"whitespace is {names} or a regular expression", keyword="whitespace")
-        if self.whitespace.isalpha() and self.whitespace not in WHITESPACES:  # as a pattern that would be letters between tokens
-            raise _unknown_option("whitespace", self.whitespace, WHITESPACES)
+        try:
+            _check_options(self.whitespace, self.property_order, self.escapes, self.formats, self.on_unsupported)
+        except TypeError:  # one that cannot be hashed
+            _check_options.__wrapped__(self.whitespace, self.property_order, self.escapes, self.formats, self.on_unsupported)
         object.__setattr__(self, "_value", _value(self.schema))
         if not (isinstance(self.schema, str) and self.schema.isascii()):  # else all of it has a UTF-8 form
             object.__setattr__(self, "schema", _dumped(self._value))
@@ -236,6 +232,19 @@ def _grammars(limits: Limits, whitespace: str, is_ordered: bool) -> Callable[[],
     number_node(grammar, integer=True, digits=limits.digits)
     Lowering(grammar, limits, Policy(grammar, tells_all=False), text, assert_formats=True, is_ordered=is_ordered).node(())
     return partial(Spares(Grammar.after).take, grammar)
+
+
+@lru_cache(maxsize=64)
+def _check_options(whitespace: Any, property_order: Any, escapes: Any, formats: Any, on_unsupported: Any) -> None:
+    """Raises `ConstraintError` for an option that has not one of its values. What has is looked at once."""
+    for (option, known), value in zip(_OPTIONS.items(), (property_order, escapes, formats, on_unsupported), strict=True):
+        if value not in known:
+            raise _unknown_option(option, value, known)
+    if not isinstance(whitespace, str):
+        names = ", ".join(map(repr, WHITESPACES))
+        raise ConstraintError(f"whitespace is {names} or a regular expression", keyword="whitespace")
+    if whitespace.isalpha() and whitespace not in WHITESPACES:  # as a pattern that would be letters between tokens
+        raise _unknown_option("whitespace", whitespace, WHITESPACES)
 
 
 def _unknown_option(option: str, value: object, known: tuple[str, ...]) -> ConstraintError:

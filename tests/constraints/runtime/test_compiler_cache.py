@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 
@@ -38,6 +39,28 @@ def test_the_least_recently_used_go_first(room: int) -> None:
         recent = [*(other for other in recent if other != source), source][-max(room, 1) :]
         check(compiler)
         assert [hashed.source for hashed in compiler._cache] == recent
+
+
+def test_what_is_in_use_is_found_again_without_room_for_it() -> None:
+    compiler = Compiler(VOCABULARY, cache_bytes=0)
+    constraint = compiler.compile(SOURCES[0])
+    assert compiler.knows(SOURCES[0]) and compiler.compile(SOURCES[0]) is constraint
+    assert not compiler._cache and not compiler._counted and compiler._num_bytes == 0
+    state, num_misses = constraint.start(), compiler.num_mask_misses
+    constraint.mask(state)
+    del constraint
+    gc.collect()
+    assert not compiler.knows(SOURCES[0]) and compiler.num_mask_misses == num_misses + 1
+
+
+def test_what_was_dropped_and_is_in_use_is_not_compiled_again() -> None:
+    compiler = Compiler(VOCABULARY, cache_bytes=1)  # for the newest one
+    kept = [compiler.compile(source) for source in SOURCES[:3]]
+    assert [hashed.source for hashed in compiler._cache] == [SOURCES[2]] and all(map(compiler.knows, SOURCES[:3]))
+    assert [compiler.compile(source) for source in SOURCES[:3]] == kept
+    check(compiler)
+    compiler.clear()
+    assert not any(map(compiler.knows, SOURCES))
 
 
 def test_what_constraints_have_grown_by_is_counted_when_others_come() -> None:

@@ -140,8 +140,11 @@ class Document:
         return self.library.embedded(self, value, path)
 
     def _place(self, site: Site, keyword: str, reference: str) -> Place:
-        address, _, fragment = joined(self.address, reference, site.path).partition("#")
-        is_here = reference.startswith("#") or address == self.address
+        if is_here := reference.startswith("#"):  # mostly
+            address, fragment = self.address, reference[1:]
+        else:
+            address, _, fragment = joined(self.address, reference, site.path).partition("#")
+            is_here = address == self.address
         document = self if is_here else self.library.document(address)
         if document is None:
             instead = "resources={address: schema}, or a copy under $defs"

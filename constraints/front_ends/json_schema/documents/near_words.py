@@ -7,6 +7,7 @@ letter is left out of each.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from .keyword_table import KEYWORDS, TYPE_NAMES
 
@@ -20,6 +21,7 @@ _OTHER_TYPES = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=1024)  # sources have the same words again and again
 def meant_by(word: str) -> str | None:
     """What to write for a word that is no keyword; None where nothing is near."""
     if word in _OTHER_WORDS:
