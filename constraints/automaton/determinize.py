@@ -304,10 +304,11 @@ def search(m: Tables, origin: NodeId) -> bool:
 
     Sets the size and cost of `origin` and of all products on the path that it finds; without a path, of everything
     visited, to INFINITE. Products are visited in the order of the distance so far plus the greater of what their
-    operands cost by themselves. Where BY_DISTANCE of them were, there are too many ways to the shortest completion, and any will
-    do: then those come first whose operands are nearest to ends of their own, in bytes. Each byte on a way there brings one of
-    them nearer, so mostly that goes straight to an end. (Of a text that goes on in many ways a token may have many bytes, so
-    tokens tell nothing apart there.)
+    operands cost by themselves. When half of the limit is used up, of the latter alone: where there are too many ways to the
+    shortest completion, any will do. While texts are read that is so where BY_DISTANCE of them were visited, and then those
+    come first whose operands are nearest to ends of their own, in bytes: each byte on a way there brings one of them nearer, so
+    mostly that goes straight to an end, where tokens of many bytes tell nothing apart. What has no end that is found without that
+    is refused while compiling: it would take too much memory.
 
     A search that visits too many products is a limit while a grammar is compiled. Later there is a way on beside `origin`, the one
     that an earlier search has found, so `origin` is left out, as if it had no completion; `inexact` says so to all masks.
@@ -359,8 +360,9 @@ def search(m: Tables, origin: NodeId) -> bool:
             if m.nodes[successor].searched_in != epoch:
                 m.nodes[successor].searched_in = epoch
                 is_both = m.nodes[node].c == Kind.BOTH
-                if end < BY_DISTANCE and 2 * end < limit:
-                    rank = level[i] + 1 + (max(m.states[x].cost, m.states[y].cost) if is_both else 0)
+                if m.n.gives_up == 0 or end < BY_DISTANCE:
+                    alone = max(m.states[x].cost, m.states[y].cost) if is_both else 0
+                    rank = alone + (level[i] + 1 if 2 * end < limit else 0)
                 else:
                     rank = size_of(m, x) + size_of(m, y) if is_both else 0
                 rank = min(rank, RANKS - 1)

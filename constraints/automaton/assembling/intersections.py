@@ -48,6 +48,9 @@ from ..tables import DEAD
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
 _OPERANDS_AT_ONCE = 64  # of an intersection, until it is looked whether anything is left
+# bytes to the end that is found of what is kept lazily: where it lies farther, states hold hundreds of counts, and tens of tokens
+# take gigabytes
+MOST_TO_AN_END = 128
 MOST_IN_VAIN = 5  # of those that may turn out to have more: what comes then is not tried
 TRANSITIONS_AT_ONCE = 5_000_000  # that are followed between two looks at the clock, some 10 ms
 # to minimise an automaton, for each of its states and transitions: its table is there twice more meanwhile
@@ -114,6 +117,8 @@ class Intersections:
             self._note(claims)
         self._machine.kept_lazily[node] = _told(claims)
         self._enter_products(node)
+        if MOST_TO_AN_END < int(self._machine.nodes("size")[node]) < INFINITE:
+            raise TooManyStates
 
     def _note(self, claims: list[Claim]) -> None:
         """Say that texts may be left out; `claims` say where."""
