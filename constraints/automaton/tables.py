@@ -126,7 +126,7 @@ class NodeRecord(Record, size=16):
     front: int  # offset of the `Front` of a continuation in `pool`, 0 when not made, see fronts.py
     entry_product: NodeId  # the PRODUCT that a BOTH or NEGATE begins with
     searched_in: int  # of a PRODUCT: the epoch of the last search that visited it
-    place: int = instead_of("searched_in")  # of a FAMILY: where it is among those of a diagram, see families.py
+    place: int = instead_of("searched_in")  # of a FAMILY: where it is in a diagram, see families.py; of an asked member: its number
     copies_begun: int  # of a repeated node, the most that were begun of a repetition that ends far away: counter_saturation.py
     first_candidate: NodeId  # of a WORD: the first of those one symbol longer that are marked, see duplicate_candidates.py
     next_candidate: NodeId  # the next one beside it
