@@ -51,6 +51,7 @@ RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
 NOT_KNOWN = NodeId(-1)  # instead of a product
 BY_DISTANCE = 1024  # products that a search visits in the order of their distances; behind that it makes for any end
+NEAR = 4  # a search that visits such a part of its limit is near to giving up
 SEARCHES = 4  # one step may visit so many times the products of one search: searches may need others, and begin anew
 
 
@@ -311,7 +312,8 @@ def search(m: Tables, origin: NodeId) -> bool:
     is refused while compiling: it would take too much memory.
 
     A search that visits too many products is a limit while a grammar is compiled. Later there is a way on beside `origin`, the one
-    that an earlier search has found, so `origin` is left out, as if it had no completion; `inexact` says so to all masks.
+    that an earlier search has found, so `origin` is left out, as if it had no completion. `inexact` says to all masks that searches
+    come near to that, long before one does.
     """
     if product_accepts(m, origin):
         m.nodes[origin].size = m.nodes[origin].cost = 0
@@ -351,7 +353,6 @@ def search(m: Tables, origin: NodeId) -> bool:
             successor = intern_node(m, Kind.PRODUCT, x, y, m.nodes[node].c)
             if end >= limit or m.n.searched >= SEARCHES * limit:
                 if m.n.gives_up:
-                    m.n.inexact = 1
                     m.nodes[origin].size = m.nodes[origin].cost = INFINITE
                     return True
                 m.n.fault = Fault.SEARCH_EXHAUSTED
@@ -370,6 +371,8 @@ def search(m: Tables, origin: NodeId) -> bool:
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
                 m.n.searched += 1
+                if NEAR * max(end, m.n.searched // SEARCHES) > limit:
+                    m.n.inexact = 1
     for j in range(end):
         m.nodes[nodes[j]].size = m.nodes[nodes[j]].cost = INFINITE
     return True

@@ -102,7 +102,7 @@ class Counters(Record, size=48):
     strategies_off: int  # bits of `Strategy` (strategy_contract.py) that are left out
     graph: int  # 1 when stacks are kept as a graph, see fronts.py
     gives_up: int  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
-    inexact: int  # 1 when a product may be left out that has a completion: one is kept lazily, or a search has given up
+    inexact: int  # 1 when a product may be left out that has a completion, as searches come near to giving up
     pause: int  # `steps` at which a call is to stop for a look at the clock, 0 for never
     most_parts: int  # `parts` beyond which a byte of a trial is given up, 0 where nothing is tried
     most_nodes: int  # `nodes` beyond which it is

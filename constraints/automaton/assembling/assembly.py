@@ -104,7 +104,6 @@ def assemble(
     _refuse_left_recursion(machine, grammar)
     counters = machine.table("n")
     counters[_COUNTER["search_limit"]], counters[_COUNTER["gives_up"]] = int(SHARE_OF_ONE * limits.search_states), 1
-    counters[_COUNTER["inexact"]] = int(bool(machine.kept_lazily))
     for cover in _nodes_of(grammar, Kind.COVER) if kinds & _COVERS else ():
         _refuse_unpromised(machine, grammar, cover, root)
         _refuse_watched_items(machine, grammar, cover)
