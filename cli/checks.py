@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from ..errors import MaskwrightError, UsageError
 from ..foundation import compile_cache
 from ..foundation.diagnosis import Finding, Verdict
 from .show import waiting
 
 LOOP_ENTRIES = 20  # entry points of compiled loops, at least; each has an index file in the cache
-BROKEN = "mend what the message names, or install anew: pip install --force-reinstall maskwright"
+NAMED = "mend what the message names"
+BROKEN = f"{NAMED}, or install anew: pip install --force-reinstall maskwright"
 SLOW_SECONDS = 60.0  # for the embedded model to load and answer, with all loops compiled
 
 
@@ -42,6 +44,8 @@ class Check:
         try:
             for verdict, found, advice in self.look(subject):
                 yield Finding(self.name, verdict, found, advice)
+        except MaskwrightError as error:  # what was asked for is wrong, not what is installed
+            yield Finding(self.name, Verdict.FAIL, " ".join(str(error).split()), NAMED)
         except Exception as error:  # a broken installation raises anything
             text = " ".join(f"{type(error).__name__}: {error}".split())
             yield Finding(self.name, Verdict.FAIL, text, BROKEN)
@@ -188,7 +192,6 @@ def _model(subject: Subject) -> Iterator[tuple[Verdict, str, str]]:
 
 
 def _port(subject: Subject) -> Iterator[tuple[Verdict, str, str]]:
-    from ..errors import UsageError
     from ..server.listening import bound_socket
 
     try:

@@ -55,6 +55,7 @@ def test_lines_for_people(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_a_model_that_does_not_load_fails(capsys: pytest.CaptureFixture[str]) -> None:
     (finding,) = _look("model", Subject("./nowhere", "127.0.0.1", 0))
     assert finding[0] is Verdict.FAIL and 'model "./nowhere": there is no such folder' in finding[1]
+    assert "pip" not in finding[2]  # nothing is wrong with what is installed
 
 
 def test_a_port_in_use_is_told() -> None:
