@@ -95,17 +95,17 @@ class Containers:
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
-        few: list[Few] = []  # of the items behind all places
+        behind, few = list[Variant](), list[Few]()  # of the items behind all places
         if shape.high is None or shape.high > length:
             may_watch_behind = may_watch or (not shape.is_unique and shape.high is None and not are_counted)
-            variants, series.plain = self._cases(watches, shape.item(length), _is_meant_behind, may_watch=may_watch_behind)
+            behind, series.plain = self._cases(watches, shape.item(length), _is_meant_behind, may_watch=may_watch_behind)
             if are_counted:
-                variants, few = self._counted(series, variants)
-            series.sorts = self._sorts(series, variants)
+                behind, few = self._counted(series, behind)
         for index in range(length):
             variants, plain = self._cases(watches, shape.item(index), partial(_is_meant, index), may_watch=may_watch)
             variants = [part for each in variants for part in self._told_of(few, each)]
             series.stages.append(Stage(tuple(self._sorts(series, variants)), may_end=True, plain=tuple(plain)))
+        series.sorts = self._sorts(series, behind)
         return series
 
     def _cases(
