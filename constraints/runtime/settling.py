@@ -4,7 +4,8 @@ What one keyword says by itself and takes too many states for a table stays a pr
 (intersections.py). Mostly each token adds a few: to a number that is no multiple of another one, to a length beside the
 labels of a host. Where it adds thousands, as nearly all texts differ in what may follow, `Limits.states` would be met in the middle
 of one. So a text of such a part is drawn, with its masks, and what is made for them is counted. A part that takes four thousandths
-of `Limits.states` for each token is refused, with its path and keyword: 250 tokens of it would be too many.
+of `Limits.states` for each token is refused, with its path and keyword: 250 tokens of it would be too many. So is one in which a
+mask allows what leads nowhere, because its end was not found: a mask may be made of that of another state, which differs in counts.
 
 Where the limit is met all the same, a text is brought to its end (near_limits.py). What has no text that could be ended so, because
 the shortest one has more bytes than there may be states, is refused too.
@@ -41,6 +42,8 @@ def settle(automaton: TokenAutomaton) -> None:
                 raise _too_hard(path, keywords, automaton.limits.states)
             token = int(allowed[draw.randrange(allowed.size)]) if allowed.size else None
             after = automaton.advance_one(state, token) if token is not None else DEAD
+            if after == DEAD and token is not None and token not in automaton.shared_vocabulary.eos_ids:
+                raise _too_far(path, keywords, automaton.limits.search_states)
             state = after if after != DEAD else start  # behind the end of a text another one begins
 
 
@@ -80,6 +83,15 @@ def _parts(automaton: TokenAutomaton, node: Node) -> list[Node]:
         body = grammar.rule_bodies[a]
         return [body] if body is not None else []
     return [min(grammar.alternatives(node), key=automaton.size_of)] if kind is Kind.ALT else []
+
+
+def _too_far(path: str, keywords: tuple[str, ...], states: int) -> ConstraintLimit:
+    return ConstraintLimit(
+        "ends of many texts lie too far away to be found, so what may follow is not known", limit="search_states", value=states,
+        path=path, keyword=", ".join(keywords),
+        instead="a pattern without long counted repetitions such as .{14} behind what may begin anywhere; or raise "
+        "limits.search_states",
+    )  # fmt: skip
 
 
 def _too_hard(path: str, keywords: tuple[str, ...], states: int) -> ConstraintLimit:

@@ -44,12 +44,12 @@ POSSIBLE: dict[str, Schema] = {
 
 
 def _compiled(schema: Schema) -> Constraint | None:
-    """None where no array satisfies the schema."""
+    """None where no array satisfies the schema. Raises ConstraintError for another reason."""
     try:
         return COMPILER.compile(JsonSchema(schema, whitespace="compact"))
     except ConstraintError as error:
         if "satisf" not in str(error):
-            pytest.skip(str(error))
+            raise
         return None
 
 
@@ -99,7 +99,10 @@ def test_random_conditions_against_all_arrays(seed: int) -> None:
     arrays = [list(each) for length in range(MOST_ITEMS + 1) for each in itertools.permutations(VALUES, length)]
     validator = jsonschema.Draft202012Validator(schema)
     right = {json.dumps(each): validator.is_valid(each) for each in arrays}
-    constraint = _compiled(schema)
+    try:
+        constraint = _compiled(schema)
+    except ConstraintError as error:
+        pytest.skip(f"refused by name: {error}")
     assert (constraint is not None) == any(right.values())
     if constraint is not None:
         for text in rng.sample(sorted(right), 60):
